@@ -1,0 +1,73 @@
+#pragma once
+
+/// @file
+/// `any_source`: a corpus whose type was chosen when the program ran.
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include <lanepack/corpus/concept.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Shared ownership of any `record_source`; itself one. Copies share the source.
+///
+/// One virtual call per batch of shapes or reads.
+/// @thread_safety  As the source's: const members may be called by any number of threads.
+class any_source {
+ public:
+  /// Takes a source by value.
+  template <class Source>
+  requires(!std::same_as<std::remove_cvref_t<Source>, any_source> &&
+           record_source<std::remove_cvref_t<Source>>)
+      any_source(Source&& source)  // NOLINT(google-explicit-constructor): a source is an any_source
+      : self_(std::make_shared<model<std::remove_cvref_t<Source>>>(std::forward<Source>(source))) {}
+
+  [[nodiscard]] std::uint64_t size() const { return self_->size(); }
+  [[nodiscard]] source_traits traits() const { return self_->traits(); }
+  void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
+    self_->shapes(ids, out);
+  }
+  void read(std::span<const record_read> reads) const { self_->read(reads); }
+  [[nodiscard]] digest128 fingerprint() const { return self_->fingerprint(); }
+  [[nodiscard]] std::string describe() const { return self_->describe(); }
+
+ private:
+  struct interface {
+    interface() = default;
+    interface(const interface&) = delete;
+    interface& operator=(const interface&) = delete;
+    virtual ~interface() = default;
+    [[nodiscard]] virtual std::uint64_t size() const = 0;
+    [[nodiscard]] virtual source_traits traits() const = 0;
+    virtual void shapes(std::span<const record_id> ids, std::span<record_shape> out) const = 0;
+    virtual void read(std::span<const record_read> reads) const = 0;
+    [[nodiscard]] virtual digest128 fingerprint() const = 0;
+    [[nodiscard]] virtual std::string describe() const = 0;
+  };
+
+  template <class Source>
+  struct model final : interface {
+    explicit model(Source source) : value(std::move(source)) {}
+    [[nodiscard]] std::uint64_t size() const override { return value.size(); }
+    [[nodiscard]] source_traits traits() const override { return value.traits(); }
+    void shapes(std::span<const record_id> ids, std::span<record_shape> out) const override {
+      value.shapes(ids, out);
+    }
+    void read(std::span<const record_read> reads) const override { value.read(reads); }
+    [[nodiscard]] digest128 fingerprint() const override { return value.fingerprint(); }
+    [[nodiscard]] std::string describe() const override { return value.describe(); }
+    Source value;
+  };
+
+  std::shared_ptr<const interface> self_;
+};
+
+static_assert(record_source<any_source>);
+
+}  // namespace lanepack::inline LANEPACK_ABI
