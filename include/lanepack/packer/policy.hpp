@@ -34,6 +34,14 @@ struct step_window {
   std::optional<std::uint64_t> steps_to_drain;
 };
 
+/// Which arrivals one object of a policy sees.
+enum class policy_scope : std::uint8_t {
+  /// Those of one lane; a rank has an object for each lane that it owns and plans no other.
+  lane,
+  /// Those of all lanes in stream order; every rank has one object and plans all L packs of a step.
+  all_lanes,
+};
+
 /// What a policy needs to go on, beside the records that it holds.
 struct policy_state {
   /// Meaning is the policy's own; empty for a policy without memory.
@@ -95,6 +103,7 @@ class any_policy {
   ~any_policy() = default;
 
   [[nodiscard]] std::string name() const { return self_->name(); }
+  [[nodiscard]] policy_scope scope() const { return self_->scope(); }
   [[nodiscard]] std::uint32_t window_steps() const { return self_->window_steps(); }
   [[nodiscard]] std::uint32_t buffered_steps() const { return self_->buffered_steps(); }
   void form(const step_window& window, std::span<const candidate> arrivals, pack_list& out) {
@@ -114,6 +123,7 @@ class any_policy {
     virtual ~interface() = default;
     [[nodiscard]] virtual std::unique_ptr<interface> clone() const = 0;
     [[nodiscard]] virtual std::string name() const = 0;
+    [[nodiscard]] virtual policy_scope scope() const = 0;
     [[nodiscard]] virtual std::uint32_t window_steps() const = 0;
     [[nodiscard]] virtual std::uint32_t buffered_steps() const = 0;
     virtual void form(const step_window& window, std::span<const candidate> arrivals,
@@ -130,6 +140,7 @@ class any_policy {
       return std::make_unique<model>(value);
     }
     [[nodiscard]] std::string name() const override { return value.name(); }
+    [[nodiscard]] policy_scope scope() const override { return value.scope(); }
     [[nodiscard]] std::uint32_t window_steps() const override { return value.window_steps(); }
     [[nodiscard]] std::uint32_t buffered_steps() const override { return value.buffered_steps(); }
     void form(const step_window& window, std::span<const candidate> arrivals,
