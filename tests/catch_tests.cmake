@@ -1,0 +1,37 @@
+# lanepack_add_catch_tests(TARGET LABEL PREFIX SOURCE...): one executable, one CTest test a source.
+
+find_package(Catch2 3 QUIET CONFIG)
+if(NOT Catch2_FOUND)
+  find_package(Catch2 2.13 REQUIRED CONFIG)
+endif()
+message(STATUS "Tests with Catch2 ${Catch2_VERSION}")
+
+# The main function of Catch2's second version takes as long to compile as a dozen tests: once will do.
+add_library(lanepack_catch STATIC support/catch_main.cpp)
+target_compile_features(lanepack_catch PUBLIC cxx_std_20)
+target_include_directories(lanepack_catch PUBLIC "${CMAKE_CURRENT_SOURCE_DIR}")
+if(Catch2_VERSION VERSION_LESS 3)
+  target_link_libraries(lanepack_catch PUBLIC Catch2::Catch2)
+  set(lanepack_no_tests_is_failure -w NoTests)
+else()
+  target_link_libraries(lanepack_catch PUBLIC Catch2::Catch2WithMain)
+  set(lanepack_no_tests_is_failure "")
+endif()
+
+function(lanepack_add_catch_tests target label prefix)
+  if(NOT ARGN OR NOT target MATCHES "^(${LANEPACK_TEST_TARGETS})$")
+    return()
+  endif()
+  add_executable(${target} ${ARGN})
+  target_link_libraries(${target} PRIVATE lanepack_dev lanepack_catch lanepack)
+  foreach(source IN LISTS ARGN)
+    cmake_path(GET source STEM LAST_ONLY stem)
+    add_test(NAME ${prefix}.${stem} COMMAND ${target} --filenames-as-tags
+                                            ${lanepack_no_tests_is_failure} "[#${stem}]")
+    set_tests_properties(
+      ${prefix}.${stem}
+      PROPERTIES LABELS ${label}
+                 TIMEOUT ${LANEPACK_TEST_TIMEOUT}
+                 ENVIRONMENT "${lanepack_test_environment}")
+  endforeach()
+endfunction()

@@ -1,0 +1,33 @@
+# Each header compiles alone; all headers together link into one program from two translation units; the
+# headers keep the project's rules.
+
+add_test(NAME headers.self_contained COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target
+                                             all_verify_interface_header_sets)
+set_tests_properties(headers.self_contained PROPERTIES LABELS headers TIMEOUT 1200 PROCESSORS 2
+                                                       RESOURCE_LOCK build_folder)
+
+set(all_headers "")
+foreach(component IN LISTS lanepack_components)
+  set(headers ${lanepack_${component}_headers})
+  list(FILTER headers INCLUDE REGEX "\\.hpp$")
+  foreach(header IN LISTS headers)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${lanepack_include_dir}")
+    string(APPEND all_headers "#include <${header}>\n")
+  endforeach()
+endforeach()
+file(CONFIGURE OUTPUT odr/all_headers.hpp CONTENT "${all_headers}" @ONLY)
+
+if("odr" MATCHES "^(${LANEPACK_TEST_TARGETS})$")
+  add_executable(odr odr/main.cpp odr/other.cpp)
+  target_include_directories(odr PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/odr")
+  list(TRANSFORM lanepack_components PREPEND lanepack_ OUTPUT_VARIABLE component_targets)
+  target_link_libraries(odr PRIVATE lanepack_dev ${component_targets})
+  add_test(NAME headers.odr COMMAND odr)
+  set_tests_properties(headers.odr PROPERTIES LABELS headers TIMEOUT ${LANEPACK_TEST_TIMEOUT})
+endif()
+
+list(JOIN lanepack_headers "," listed_headers)
+add_test(NAME headers.rules
+         COMMAND ${CMAKE_COMMAND} "-DINCLUDE_DIR=${lanepack_include_dir}" "-DLISTED=${listed_headers}" -P
+                 "${CMAKE_CURRENT_SOURCE_DIR}/headers/check_rules.cmake")
+set_tests_properties(headers.rules PROPERTIES LABELS headers TIMEOUT ${LANEPACK_TEST_TIMEOUT})

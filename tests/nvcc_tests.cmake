@@ -1,0 +1,44 @@
+# Every header but those with fmt compiles with nvcc, which parses it for the host and for the device.
+# One generated .cu a folder; self-containment is the plain compilers' test. The compiler is called
+# directly: CMake 3.25 knows no C++20 for it.
+
+if(NOT TARGET lanepack_cuda OR NOT CUDAToolkit_NVCC_EXECUTABLE)
+  message(STATUS "Header tests with nvcc left out")
+  return()
+endif()
+
+set(nvcc_groups "")
+foreach(component IN LISTS lanepack_components)
+  if(component STREQUAL "fmt")
+    continue()
+  endif()
+  foreach(header IN LISTS lanepack_${component}_headers)
+    cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${lanepack_include_dir}")
+    string(REGEX REPLACE "^lanepack/([^/.]+).*" "\\1" group "${header}")
+    list(APPEND nvcc_groups ${group})
+    string(APPEND nvcc_includes_${group} "#include <${header}>\n")
+  endforeach()
+endforeach()
+list(REMOVE_DUPLICATES nvcc_groups)
+
+set(nvcc_objects "")
+foreach(group IN LISTS nvcc_groups)
+  file(CONFIGURE OUTPUT nvcc/${group}.cu CONTENT "${nvcc_includes_${group}}" @ONLY)
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/nvcc/${group}.cu")
+  add_custom_command(
+    OUTPUT "${source}.o"
+    COMMAND
+      ${CUDAToolkit_NVCC_EXECUTABLE} -std=c++20 -arch=sm_90a -I "${lanepack_include_dir}"
+      $<$<BOOL:${NCCL_INCLUDE_DIR}>:-I${NCCL_INCLUDE_DIR}> -MD -MF "${source}.d" -MT "${source}.o" -c -o
+      "${source}.o" "${source}"
+    DEPENDS "${source}"
+    DEPFILE "${source}.d"
+    COMMENT "Compiling the headers of ${group} with nvcc"
+    VERBATIM)
+  list(APPEND nvcc_objects "${source}.o")
+endforeach()
+
+add_custom_target(nvcc_headers DEPENDS ${nvcc_objects})
+add_test(NAME headers.nvcc COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target nvcc_headers)
+set_tests_properties(headers.nvcc PROPERTIES LABELS headers TIMEOUT 1200 PROCESSORS 2
+                                             RESOURCE_LOCK build_folder)
