@@ -1,0 +1,12 @@
+#pragma once
+
+/// @file
+/// Umbrella of `packer/`.
+
+#include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/cost_order.hpp>
+#include <lanepack/packer/make_policy.hpp>
+#include <lanepack/packer/partitioner.hpp>
+#include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/sequential.hpp>
+#include <lanepack/packer/window.hpp>

@@ -1,0 +1,120 @@
+#pragma once
+
+/// @file
+/// Orders records by (cost, index) without comparing them: a radix sort over the bits that differ.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// The most records that are ordered or partitioned together: a key of 64 bits holds the number of
+/// the record beside a cost of up to `max_record_cost`, and their sum fits 63 bits.
+inline constexpr std::size_t max_ordered_records = std::size_t{1} << 23;
+
+namespace detail {
+
+inline constexpr unsigned order_index_bits = 23;
+inline constexpr std::uint64_t order_index_mask = (std::uint64_t{1} << order_index_bits) - 1;
+inline constexpr std::uint64_t order_cost_mask = (std::uint64_t{1} << (64 - order_index_bits)) - 1;
+
+/// Key that sorts costs in descending order and equal costs by ascending index.
+[[nodiscard]] constexpr std::uint64_t descending_key(std::uint64_t cost,
+                                                     std::uint64_t index) noexcept {
+  return ((order_cost_mask - cost) << order_index_bits) | index;
+}
+
+/// Cost in a descending key.
+[[nodiscard]] constexpr std::uint64_t descending_key_cost(std::uint64_t key) noexcept {
+  return order_cost_mask - (key >> order_index_bits);
+}
+
+/// Index in a descending key.
+[[nodiscard]] constexpr std::uint32_t descending_key_index(std::uint64_t key) noexcept {
+  return static_cast<std::uint32_t>(key & order_index_mask);
+}
+
+/// Sorts costs, largest first, equal ones by index.
+///
+/// @complexity  O(n x digits that differ); no allocation once the scratch has grown.
+/// @thread_safety  None: one thread per object.
+class cost_order {
+ public:
+  /// Keys of `costs` in descending order of cost; valid until the next call.
+  /// @pre  At most `max_ordered_records` costs, each at most `max_record_cost`.
+  std::span<std::uint64_t> sort_descending(std::span<const std::uint64_t> costs) {
+    const std::size_t n = costs.size();
+    LANEPACK_ASSERT(n <= max_ordered_records);
+    if (keys_.size() < n) {
+      keys_.resize(n);
+      other_.resize(n);
+    }
+    std::uint64_t* const keys = keys_.data();
+    const std::uint64_t first = n == 0 ? 0 : costs[0];
+    std::uint64_t differing = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      differing |= costs[i] ^ first;
+      keys[i] = descending_key(costs[i], i);
+    }
+    // Keys are built in index order and every pass is stable, so only the cost's bits are sorted.
+    if (n <= small_size) {
+      insertion_sort(keys, n);
+    } else if (n <= medium_size) {
+      sort_digits<8>(n, differing);
+    } else {
+      sort_digits<11>(n, differing);
+    }
+    return std::span(keys_).first(n);
+  }
+
+ private:
+  static constexpr std::size_t small_size = 24;
+  static constexpr std::size_t medium_size = 4096;
+
+  static void insertion_sort(std::uint64_t* keys, std::size_t n) noexcept {
+    for (std::size_t i = 1; i < n; ++i) {
+      const std::uint64_t key = keys[i];
+      std::size_t at = i;
+      for (; at > 0 && keys[at - 1] > key; --at) keys[at] = keys[at - 1];
+      keys[at] = key;
+    }
+  }
+
+  template <unsigned DigitBits>
+  void sort_digits(std::size_t n, std::uint64_t differing) {
+    constexpr std::size_t buckets = std::size_t{1} << DigitBits;
+    constexpr std::uint64_t digit_mask = buckets - 1;
+    std::array<std::uint32_t, buckets> starts;
+    while (differing != 0) {
+      const auto low = static_cast<unsigned>(std::countr_zero(differing));
+      differing &= ~(digit_mask << low);
+      const unsigned shift = order_index_bits + low;
+
+      starts.fill(0);
+      const std::uint64_t* const from = keys_.data();
+      std::uint64_t* const to = other_.data();
+      for (std::size_t i = 0; i < n; ++i) ++starts[(from[i] >> shift) & digit_mask];
+      std::uint32_t sum = 0;
+      for (std::uint32_t& start : starts) sum += std::exchange(start, sum);
+      for (std::size_t i = 0; i < n; ++i) {
+        to[starts[(from[i] >> shift) & digit_mask]++] = from[i];
+      }
+      keys_.swap(other_);
+    }
+  }
+
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint64_t> other_;
+};
+
+}  // namespace detail
+
+}  // namespace lanepack::inline LANEPACK_ABI
