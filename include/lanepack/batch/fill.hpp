@@ -1,0 +1,139 @@
+#pragma once
+
+/// @file
+/// The inner loops of the layouts: labels, loss masks and positions of one record.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <lanepack/batch/layout_options.hpp>
+#include <lanepack/core/config.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+namespace detail {
+
+// Loops of a constant number of turns over memory that cannot overlap become vector code at -O2
+// already, with any compiler.
+inline constexpr std::size_t fill_block = 64;
+
+/// Writes 0, 1, 2, ...
+inline void fill_positions(std::int32_t* positions, std::size_t count) noexcept {
+  std::size_t i = 0;
+  for (; i + fill_block <= count; i += fill_block) {
+    const auto base = static_cast<std::int32_t>(i);
+    for (std::int32_t k = 0; k < static_cast<std::int32_t>(fill_block); ++k) {
+      positions[i + static_cast<std::size_t>(k)] = base + k;
+    }
+  }
+  for (; i < count; ++i) positions[i] = static_cast<std::int32_t>(i);
+}
+
+inline void fill_value(std::int32_t* out, std::size_t count, std::int32_t value) noexcept {
+  std::size_t i = 0;
+  for (; i + fill_block <= count; i += fill_block) {
+    for (std::size_t k = 0; k < fill_block; ++k) out[i + k] = value;
+  }
+  for (; i < count; ++i) out[i] = value;
+}
+
+/// Shifts a loss mask of `count` + 1 bytes by one and makes the labels that it selects:
+/// `mask[i]` becomes 1 or 0 as `mask[i + 1]` is, and `labels[i]` becomes `tokens[i + 1]` or
+/// `ignored_label`; `mask[count]` stays.
+/// @param labels  May be null.
+/// @return        The number of ones.
+inline std::uint64_t shift_masked(const std::int32_t* tokens, std::uint8_t* mask,
+                                  std::int32_t* labels, std::size_t count) noexcept {
+  std::uint64_t ones = 0;
+  std::size_t i = 0;
+  for (; i + fill_block <= count; i += fill_block) {
+    std::array<std::uint8_t, fill_block> next;
+    std::memcpy(next.data(), mask + i + 1, fill_block);
+    for (std::size_t k = 0; k < fill_block; ++k) {
+      next[k] = static_cast<std::uint8_t>(next[k] != 0);
+    }
+    std::memcpy(mask + i, next.data(), fill_block);
+    // Eight sums side by side in the bytes of a word; together they stay below 256.
+    std::array<std::uint64_t, fill_block / 8> words;
+    std::memcpy(words.data(), next.data(), fill_block);
+    std::uint64_t sums = 0;
+    for (const std::uint64_t word : words) sums += word;
+    ones += (sums * 0x0101010101010101) >> 56;
+    if (labels == nullptr) continue;
+    std::array<std::int32_t, fill_block> shifted;
+    std::memcpy(shifted.data(), tokens + i + 1, sizeof(shifted));
+    for (std::size_t k = 0; k < fill_block; ++k) {
+      const auto keep = -static_cast<std::int32_t>(next[k]);
+      shifted[k] = (shifted[k] & keep) | (ignored_label & ~keep);
+    }
+    std::memcpy(labels + i, shifted.data(), sizeof(shifted));
+  }
+  for (; i < count; ++i) {
+    const bool wanted = mask[i + 1] != 0;
+    mask[i] = wanted ? 1 : 0;
+    ones += wanted ? 1 : 0;
+    if (labels != nullptr) labels[i] = wanted ? tokens[i + 1] : ignored_label;
+  }
+  return ones;
+}
+
+/// The fields of one record in a slab; `labels`, `positions` and `mask` may be null.
+struct record_fields {
+  std::int32_t* tokens = nullptr;
+  std::int32_t* labels = nullptr;
+  std::int32_t* positions = nullptr;
+  std::uint8_t* mask = nullptr;
+};
+
+/// What decides a record's labels.
+struct record_loss {
+  /// The mask was written by the reader.
+  bool mask_given = false;
+  /// The record counts no loss at all.
+  bool silent = false;
+  /// The token after the record's last one is predicted by it.
+  bool predicts_next = false;
+};
+
+/// Completes one record: padding behind its tokens, labels, positions and loss mask.
+/// @param length      Tokens of the record, at least 1.
+/// @param padded      Tokens with padding.
+/// @param next_token  The token that follows the record; used if `loss.predicts_next`.
+/// @return            Labels that count.
+inline std::uint64_t complete_record(const record_fields& out, std::size_t length,
+                                     std::size_t padded, std::int32_t pad_token,
+                                     const record_loss& loss, std::int32_t next_token) noexcept {
+  const std::size_t last = length - 1;
+  std::uint64_t ones = 0;
+  if (loss.silent) {
+    if (out.labels != nullptr) fill_value(out.labels, last, ignored_label);
+    if (out.mask != nullptr) std::memset(out.mask, 0, last);
+  } else if (loss.mask_given) {
+    ones = shift_masked(out.tokens, out.mask, out.labels, last);
+  } else {
+    ones = last;
+    if (out.labels != nullptr && last != 0) {
+      std::memcpy(out.labels, out.tokens + 1, last * sizeof(std::int32_t));
+    }
+    if (out.mask != nullptr) std::memset(out.mask, 1, last);
+  }
+  const bool predicts_next = loss.predicts_next && !loss.silent;
+  ones += predicts_next ? 1 : 0;
+  if (out.labels != nullptr) {
+    out.labels[last] = predicts_next ? next_token : ignored_label;
+    fill_value(out.labels + length, padded - length, ignored_label);
+  }
+  if (out.mask != nullptr) {
+    out.mask[last] = predicts_next ? 1 : 0;
+    std::memset(out.mask + length, 0, padded - length);
+  }
+  fill_value(out.tokens + length, padded - length, pad_token);
+  if (out.positions != nullptr) fill_positions(out.positions, padded);
+  return ones;
+}
+
+}  // namespace detail
+
+}  // namespace lanepack::inline LANEPACK_ABI
