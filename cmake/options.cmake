@@ -7,7 +7,9 @@ option(LANEPACK_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(LANEPACK_WERROR "Treat warnings in lanepack's own targets as errors" ON)
 option(LANEPACK_CHECKED "Compile lanepack's own targets with LANEPACK_CHECKED=1" OFF)
 option(LANEPACK_FUZZ "Build tests/fuzz as libFuzzer programs (clang only)" OFF)
+option(LANEPACK_PROJECT_TESTS "Test headers, install and use by other projects too" ON)
 option(LANEPACK_GOLDEN_VARIANTS "Build the golden programs with other compilers and flags too" ON)
+option(LANEPACK_STYLE_TESTS "Test with clang-format and clang-tidy too" OFF)
 
 foreach(component IN ITEMS CUDA NCCL)
   set(LANEPACK_${component}
@@ -21,6 +23,7 @@ endforeach()
 
 if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_CXX_EXTENSIONS OFF)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
   get_property(lanepack_multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
   if(NOT lanepack_multi_config AND NOT CMAKE_BUILD_TYPE)

@@ -53,7 +53,7 @@ function(lanepack_add_golden_variant variant compiler)
   lanepack_add_golden_test(${variant} ${programs})
 endfunction()
 
-if(LANEPACK_GOLDEN_VARIANTS)
+if(LANEPACK_GOLDEN_VARIANTS AND LANEPACK_PROJECT_TESTS)
   find_program(LANEPACK_GXX g++)
   find_program(LANEPACK_CLANGXX clang++)
   if(LANEPACK_GXX)

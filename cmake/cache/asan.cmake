@@ -1,0 +1,13 @@
+# cmake -C cmake/cache/asan.cmake ...: g++ with AddressSanitizer and UndefinedBehaviorSanitizer, the
+# library's and the standard library's own checks on.
+
+set(CMAKE_BUILD_TYPE Debug CACHE STRING "")
+set(CMAKE_CXX_COMPILER g++ CACHE STRING "")
+set(CMAKE_CXX_FLAGS
+    "-O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS"
+    CACHE STRING "")
+set(CMAKE_CXX_FLAGS_DEBUG "-g1" CACHE STRING "")
+set(LANEPACK_CHECKED ON CACHE BOOL "")
+set(LANEPACK_CUDA OFF CACHE STRING "")
+set(LANEPACK_GOLDEN_VARIANTS OFF CACHE BOOL "")
+set(LANEPACK_TEST_TIMEOUT 600 CACHE STRING "")
