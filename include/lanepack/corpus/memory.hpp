@@ -1,0 +1,163 @@
+#pragma once
+
+/// @file
+/// `memory_source`: a corpus whose tokens are in memory.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/corpus/checks.hpp>
+#include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/token_type.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Records stored one after the other in memory; a `record_source`.
+///
+/// The fingerprint covers the lengths and the loss tokens of the records.
+/// @thread_safety  Const members may be called by any number of threads.
+class memory_source {
+ public:
+  /// Takes tokens, the position at which each record starts, and an optional loss mask.
+  /// @param tokens     Ids in [0, 2^31) of all records in order.
+  /// @param offsets    Record i is tokens [offsets[i], offsets[i + 1]): one more than records,
+  ///                   from 0, never falling, to `tokens.size()`.
+  /// @param loss_mask  Empty, or 0 or 1 for each token.
+  /// @throws invalid_option  The arguments contradict each other.
+  /// @throws data_error      A token or a mask value is out of range.
+  memory_source(std::vector<std::int32_t> tokens, std::vector<std::uint64_t> offsets,
+                std::vector<std::uint8_t> loss_mask = {})
+      : tokens_(std::move(tokens)), offsets_(std::move(offsets)), loss_mask_(std::move(loss_mask)) {
+    check();
+    if (!loss_mask_.empty()) count_loss_tokens();
+    digest_builder digest;
+    digest.text("memory");
+    digest.number(size());
+    for (record_id id = 0; id < size(); ++id) {
+      digest.number(length(id));
+      digest.number(loss_tokens(id));
+    }
+    fingerprint_ = digest.value();
+  }
+
+  /// Copies records given one by one.
+  /// @throws data_error  A token is out of range.
+  explicit memory_source(std::span<const std::vector<std::int32_t>> records)
+      : memory_source(joined(records), offsets_of(records)) {}
+
+  [[nodiscard]] std::uint64_t size() const { return offsets_.size() - 1; }
+  [[nodiscard]] source_traits traits() const {
+    return {.has_payload = true, .has_all_shapes = true, .has_loss_mask = !loss_mask_.empty()};
+  }
+
+  /// @throws state_error  An id is not in the corpus.
+  void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
+    LANEPACK_ASSERT(ids.size() == out.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      detail::check_record(ids[i], size());
+      out[i] = {.tokens = length(ids[i]), .loss_tokens = loss_tokens(ids[i]), .patches = 0};
+    }
+  }
+
+  /// @throws state_error  An id or a range is not in the corpus.
+  void read(std::span<const record_read> reads) const {
+    for (const record_read& read : reads) {
+      detail::check_record(read.id, size());
+      detail::check_read(read, length(read.id));
+      const std::uint64_t first = offsets_[read.id] + read.first_token;
+      std::copy_n(tokens_.begin() + static_cast<std::ptrdiff_t>(first), read.tokens.size(),
+                  read.tokens.begin());
+      if (loss_mask_.empty()) {
+        std::fill(read.loss_mask.begin(), read.loss_mask.end(), std::uint8_t{1});
+      } else {
+        std::copy_n(loss_mask_.begin() + static_cast<std::ptrdiff_t>(first), read.loss_mask.size(),
+                    read.loss_mask.begin());
+      }
+    }
+  }
+
+  [[nodiscard]] digest128 fingerprint() const { return fingerprint_; }
+  [[nodiscard]] std::string describe() const {
+    return "memory: " + std::to_string(size()) + " records, " + std::to_string(tokens_.size()) +
+           " tokens";
+  }
+
+ private:
+  static std::vector<std::int32_t> joined(std::span<const std::vector<std::int32_t>> records) {
+    std::vector<std::int32_t> tokens;
+    for (const auto& record : records) tokens.insert(tokens.end(), record.begin(), record.end());
+    return tokens;
+  }
+
+  static std::vector<std::uint64_t> offsets_of(std::span<const std::vector<std::int32_t>> records) {
+    std::vector<std::uint64_t> offsets{0};
+    for (const auto& record : records) offsets.push_back(offsets.back() + record.size());
+    return offsets;
+  }
+
+  void check() const {
+    if (offsets_.empty() || offsets_.front() != 0 || offsets_.back() != tokens_.size() ||
+        !std::is_sorted(offsets_.begin(), offsets_.end())) {
+      detail::throw_invalid_option(
+          "offsets", offsets_.empty() ? "no offsets" : "offsets that do not cover the tokens",
+          "offsets that never fall, from 0 to " + std::to_string(tokens_.size()));
+    }
+    if (!loss_mask_.empty() && loss_mask_.size() != tokens_.size()) {
+      detail::throw_invalid_option("loss_mask", std::to_string(loss_mask_.size()) + " values",
+                                   std::to_string(tokens_.size()) + ", one for each token");
+    }
+    if (const std::size_t bad = detail::first_negative(tokens_); bad != tokens_.size()) {
+      throw_bad(bad, "token " + std::to_string(tokens_[bad]), "an id in [0, 2147483647]");
+    }
+    const auto bad = std::find_if(loss_mask_.begin(), loss_mask_.end(),
+                                  [](std::uint8_t value) { return value > 1; });
+    if (bad != loss_mask_.end()) {
+      throw_bad(static_cast<std::size_t>(bad - loss_mask_.begin()),
+                "loss mask " + std::to_string(*bad), "0 or 1");
+    }
+  }
+
+  [[noreturn]] LANEPACK_COLD void throw_bad(std::size_t position, const std::string& found,
+                                            const std::string& expected) const {
+    const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), position);
+    detail::throw_data_error({.path = "memory",
+                              .byte_offset = {},
+                              .record = static_cast<std::uint64_t>(after - offsets_.begin()) - 1,
+                              .line = {}},
+                             "found " + found + ", expected " + expected);
+  }
+
+  void count_loss_tokens() {
+    loss_tokens_.resize(size());
+    for (record_id id = 0; id < size(); ++id) {
+      // The first token of a record has nothing before it to be predicted from.
+      std::uint64_t count = 0;
+      for (std::uint64_t i = offsets_[id] + 1; i < offsets_[id + 1]; ++i) count += loss_mask_[i];
+      loss_tokens_[id] = count;
+    }
+  }
+
+  [[nodiscard]] std::uint64_t length(record_id id) const { return offsets_[id + 1] - offsets_[id]; }
+  [[nodiscard]] std::uint64_t loss_tokens(record_id id) const {
+    return loss_mask_.empty() ? detail::unmasked_loss_tokens(length(id)) : loss_tokens_[id];
+  }
+
+  std::vector<std::int32_t> tokens_;
+  std::vector<std::uint64_t> offsets_;
+  std::vector<std::uint8_t> loss_mask_;
+  std::vector<std::uint64_t> loss_tokens_;
+  digest128 fingerprint_;
+};
+
+static_assert(record_source<memory_source>);
+
+}  // namespace lanepack::inline LANEPACK_ABI

@@ -1,0 +1,115 @@
+#pragma once
+
+/// @file
+/// Reads of token ids out of one file, in any order, into memory of the caller.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/file.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/token_type.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// A run of tokens in a file.
+struct token_read {
+  /// Byte at which the run starts.
+  std::uint64_t offset = 0;
+  /// Receives the token ids.
+  std::span<std::int32_t> tokens;
+  /// The record that the run belongs to, for messages.
+  record_id record = 0;
+};
+
+namespace detail {
+
+[[noreturn]] LANEPACK_COLD inline void throw_bad_token(const input_file& file, token_type type,
+                                                       const token_read& read,
+                                                       std::size_t position) {
+  const std::uint64_t offset = read.offset + position * token_bytes(type);
+  std::array<std::byte, 8> stored{};
+  file.read_at(offset, std::span(stored).first(token_bytes(type)));
+  throw_data_error(
+      {.path = file.path(), .byte_offset = offset, .record = read.record, .line = {}},
+      "found token " + number_text(type, stored.data()) + ", expected an id in [0, 2147483647]");
+}
+
+/// Where the stored numbers wait inside the memory that receives the ids: at its end, so that they
+/// can be widened in place from the front.
+inline std::span<std::byte> stored_part(const token_read& read, std::size_t bytes_per_token) {
+  return std::as_writable_bytes(read.tokens).last(read.tokens.size() * bytes_per_token);
+}
+
+inline void widen_in_place(const input_file& file, token_type type, const token_read& read) {
+  const std::size_t good =
+      type == token_type::i32 || type == token_type::u32
+          ? first_negative(read.tokens)
+          : decode_tokens(type, stored_part(read, token_bytes(type)).data(), read.tokens);
+  if (good != read.tokens.size()) throw_bad_token(file, type, read, good);
+}
+
+/// Eight bytes a token do not fit into four, so they pass through a small buffer.
+inline void read_wide_tokens(const input_file& file, token_type type, const token_read& read) {
+  constexpr std::size_t block_tokens = 8192;
+  std::vector<std::byte> buffer(std::min(block_tokens, read.tokens.size()) * token_bytes(type));
+  for (std::size_t begin = 0; begin < read.tokens.size(); begin += block_tokens) {
+    const std::span<std::int32_t> out =
+        read.tokens.subspan(begin, std::min(block_tokens, read.tokens.size() - begin));
+    const std::span<std::byte> stored = std::span(buffer).first(out.size() * token_bytes(type));
+    file.read_at(read.offset + begin * token_bytes(type), stored);
+    const std::size_t good = decode_tokens(type, stored.data(), out);
+    if (good != out.size()) throw_bad_token(file, type, read, begin + good);
+  }
+}
+
+}  // namespace detail
+
+/// Reads every run, sorted by offset and with neighbours joined, and converts the numbers to ids
+/// while they are in the processor's caches.
+/// @param reads  Sorted by offset on return.
+/// @throws data_error  A run is not in the file, a number is not in [0, 2^31), the file changed
+///                     after it was opened, or a read failed.
+/// @complexity  O(tokens + reads log reads).
+/// @thread_safety  Any number of threads may read one file.
+inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads) {
+  const auto by_offset = [](const token_read& a, const token_read& b) {
+    return a.offset < b.offset;
+  };
+  if (!std::is_sorted(reads.begin(), reads.end(), by_offset)) {
+    std::sort(reads.begin(), reads.end(), by_offset);
+  }
+  const std::size_t bytes = token_bytes(type);
+  if (bytes > sizeof(std::int32_t)) {
+    for (const token_read& read : reads) detail::read_wide_tokens(file, type, read);
+  } else if (const std::byte* mapping = file.mapping(); mapping != nullptr) {
+    for (const token_read& read : reads) {
+      if (bytes == sizeof(std::int32_t)) {
+        file.read_at(read.offset, std::as_writable_bytes(read.tokens));
+        detail::widen_in_place(file, type, read);
+        continue;
+      }
+      file.check_range(read.offset, read.tokens.size() * bytes);
+      const std::size_t good = decode_tokens(type, mapping + read.offset, read.tokens);
+      if (good != read.tokens.size()) detail::throw_bad_token(file, type, read, good);
+    }
+  } else {
+    std::vector<file_range> ranges(reads.size());
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      ranges[i] = {reads[i].offset, detail::stored_part(reads[i], bytes)};
+    }
+    file.read_ranges(ranges, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) detail::widen_in_place(file, type, reads[i]);
+    });
+  }
+  file.check_unchanged();
+}
+
+}  // namespace lanepack::inline LANEPACK_ABI
