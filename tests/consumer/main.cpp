@@ -1,5 +1,5 @@
-// The program of both consumer projects: it uses the library and compares the header's version with the
-// one that CMake found.
+// The program of both consumer projects: it uses the library and compares the header's version with
+// the one that CMake found.
 
 #include <cstdio>
 #include <cstring>

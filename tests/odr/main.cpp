@@ -1,5 +1,5 @@
-// Linked with other.cpp, which includes the same headers: a function or variable that a header defines
-// without `inline` is a duplicate symbol.
+// Linked with other.cpp, which includes the same headers: a function or variable that a header
+// defines without `inline` is a duplicate symbol.
 
 #include "all_headers.hpp"
 
