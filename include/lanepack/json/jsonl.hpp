@@ -116,16 +116,14 @@ class jsonl_chunk_scan {
   /// @throws jsonl_line_fault  A line is not a record.
   void run(std::uint64_t chunk, std::uint64_t begin, std::uint64_t end) {
     // The byte in front tells whether a line begins at `begin`.
-    first_ = begin == 0 ? 0 : begin - 1;
+    first_ = chunk == 0 ? begin : begin - 1;
     buffer_.resize(static_cast<std::size_t>(end - first_));
     file_.read_at(first_, std::as_writable_bytes(std::span(buffer_)));
     std::size_t at = 0;
-    if (begin != 0) {
+    if (chunk != 0) {
       const std::size_t newline = find_newline(0);
       if (newline == npos) return;
       at = newline + 1;
-    } else if (std::string_view(buffer_.data(), buffer_.size()).starts_with("\xef\xbb\xbf")) {
-      at = 3;
     }
     while (first_ + at < end) {
       std::size_t newline = find_newline(at);
@@ -204,6 +202,13 @@ class locked_progress {
   std::mutex mutex_;
 };
 
+/// Bytes of the byte order mark that a file begins with, 0 or 3.
+[[nodiscard]] inline std::uint64_t byte_order_mark(const input_file& file) {
+  std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 3)), '\0');
+  file.read_at(0, std::as_writable_bytes(std::span(start)));
+  return start == "\xef\xbb\xbf" ? 3 : 0;
+}
+
 struct jsonl_chunk_result {
   std::vector<jsonl_line> lines;
   std::uint64_t line_count = 0;
@@ -225,12 +230,13 @@ struct jsonl_chunk_result {
 [[nodiscard]] inline jsonl_index scan_jsonl(const input_file& file,
                                             const jsonl_options& options = {}) {
   detail::validate(options);
-  const std::uint64_t chunks = ceil_div(file.size(), options.chunk_bytes);
+  const std::uint64_t start = detail::byte_order_mark(file);
+  const std::uint64_t chunks = ceil_div(file.size() - start, options.chunk_bytes);
   std::vector<detail::jsonl_chunk_result> results(static_cast<std::size_t>(chunks));
-  detail::locked_progress progress(options.progress, file.size());
+  detail::locked_progress progress(options.progress, file.size() - start);
   try {
     parallel_for(chunks, options.threads.value_or(available_threads()), [&](std::uint64_t chunk) {
-      const std::uint64_t begin = chunk * options.chunk_bytes;
+      const std::uint64_t begin = start + chunk * options.chunk_bytes;
       const std::uint64_t bytes = std::min(options.chunk_bytes, file.size() - begin);
       detail::jsonl_chunk_scan scan(file, options.keys);
       detail::jsonl_chunk_result& result = results[static_cast<std::size_t>(chunk)];
@@ -269,7 +275,7 @@ struct jsonl_chunk_result {
     blank_lines += result.blank_count;
     result.lines = {};
   }
-  if (file.size() == 0 && options.progress) options.progress(0, 0);
+  if (chunks == 0 && options.progress) options.progress(0, 0);
   return index;
 }
 
