@@ -3,9 +3,11 @@
 /// @file
 /// Umbrella of `packer/`.
 
+#include <lanepack/packer/bin_packing.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/make_policy.hpp>
+#include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/sequential.hpp>
