@@ -44,13 +44,13 @@ class invalid_option : public error {
 /// Where in the data a fault was found.
 struct data_location {
   /// Path of the file; empty for data that was never in a file.
-  std::string path;
+  std::string path = {};
   /// Byte offset in that file.
-  std::optional<std::uint64_t> byte_offset;
+  std::optional<std::uint64_t> byte_offset = std::nullopt;
   /// Record number.
-  std::optional<std::uint64_t> record;
+  std::optional<std::uint64_t> record = std::nullopt;
   /// Line number from 1, for line-based formats.
-  std::optional<std::uint64_t> line;
+  std::optional<std::uint64_t> line = std::nullopt;
 };
 
 /// A file or a record is not what its format says; also every failed read or write of a file.

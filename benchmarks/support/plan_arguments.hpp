@@ -1,0 +1,156 @@
+#pragma once
+
+/// @file
+/// The options that decide a plan, as every program that makes one spells them.
+
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/json.hpp>
+#include <lanepack/lanepack.hpp>
+
+#include "support/progress.hpp"
+
+namespace lanepack_programs {
+
+/// A whole number, given as text.
+/// @throws  lanepack::invalid_option
+inline std::uint64_t parse_number(const std::string& option, const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    lanepack::detail::throw_invalid_option(option, "'" + text + "'", "a whole number");
+  }
+  return value;
+}
+
+/// The estimator that `--model FILE` names, or the default one.
+inline lanepack::any_estimator estimator_of(const std::string& model) {
+  if (model.empty()) return lanepack::default_cost();
+  return lanepack::read_cost_model(model);
+}
+
+/// A plan that can be run.
+struct opened_plan {
+  lanepack::plan_options options;
+  std::shared_ptr<const lanepack::candidate_feed> feed;
+  lanepack::any_policy policy;
+};
+
+/// Options of a plan on the command line.
+class plan_arguments {
+ public:
+  /// Registers the options; the object must outlive the parser.
+  void add_to(CLI::App& app) {
+    auto* corpus = app.add_option("--corpus", corpus_,
+                                  "Corpus: Megatron .bin/.idx, llm.c or nanoGPT .bin, JSON Lines, "
+                                  ".npy or .u32 lengths")
+                       ->type_name("PATH");
+    app.add_option("--lengths", lengths_, "Record lengths: .npy or raw little-endian u32")
+        ->type_name("FILE")
+        ->excludes(corpus);
+    app.add_option("--lanes", options_.lanes, "L, the number of lanes")->required();
+    app.add_option("--records-per-pack", options_.records_per_pack, "b, records of a pack")
+        ->required();
+    app.add_option("--lookahead", options_.lookahead_steps, "Steps of records a lane may buffer");
+    app.add_option("--policy", options_.policy, "Lookahead policy: " + policy_list());
+    app.add_option("--seed", options_.seed, "Keys every random decision");
+    app.add_option("--epochs", epochs_, "Passes over the corpus");
+    app.add_option("--epoch-end", rule_, "drop_last, pad, continue or finite");
+    app.add_option("--steps", steps_, "Steps after which the run ends");
+    app.add_option("--skip-steps", skips_, "Ranges FIRST:LAST of steps that are not delivered; LAST "
+                                           "itself is delivered again");
+    app.add_option("--pack-size-change", changes_,
+                   "STEP:B, from which step packs have B records; may be repeated");
+    app.add_option("--shuffle", shuffle_, "full, block or none");
+    app.add_option("--block-records", options_.shuffle.block_records,
+                   "Records of a block of --shuffle block");
+    app.add_option("--group-blocks", options_.shuffle.group_blocks,
+                   "Blocks whose records mix under --shuffle block");
+    app.add_option("--capacity-tokens", capacity_, "Most tokens of a micro-batch, after padding");
+    app.add_option("--record-multiple", options_.limits.record_multiple,
+                   "Every record is padded to a multiple of so many tokens");
+    app.add_option("--infeasible", infeasible_,
+                   "Records above the capacity: fail, skip_and_count or truncate");
+    app.add_option("--empty", empty_, "Records without tokens: fail or skip_and_count");
+    app.add_option("--model", model_,
+                   "Cost model: a Hugging Face config.json or saved coefficients; else 24576 L + L^2")
+        ->type_name("FILE");
+  }
+
+  /// Opens the corpus and composes the plan.
+  [[nodiscard]] opened_plan open() {
+    if (corpus_.empty() == lengths_.empty()) {
+      lanepack::detail::throw_invalid_option("--corpus", "neither it nor --lengths",
+                                             "one of the two");
+    }
+    options_.epochs = epochs_;
+    options_.steps = steps_;
+    options_.rule = lanepack::parse_epoch_end(rule_);
+    options_.shuffle.kind = lanepack::parse_shuffle_kind(shuffle_);
+    options_.limits.capacity_tokens = capacity_;
+    options_.limits.infeasible = lanepack::parse_infeasible_policy(infeasible_, "--infeasible");
+    options_.limits.empty = lanepack::parse_empty_policy(empty_, "--empty");
+    for (const std::string& text : skips_) {
+      const auto [first, last] = split("--skip-steps", text);
+      options_.skip_steps.push_back({first, last});
+    }
+    for (const std::string& text : changes_) {
+      const auto [step, size] = split("--pack-size-change", text);
+      if (size > UINT32_MAX) {
+        lanepack::detail::throw_invalid_option("--pack-size-change", text, "at most 2^32 - 1");
+      }
+      options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
+    }
+    progress_bar bar("reading lengths");
+    const lanepack::opened_corpus corpus = lanepack::open_any_corpus(
+        corpus_.empty() ? lengths_ : corpus_, {.progress = bar.callback()});
+    bar.finish();
+    return {options_,
+            lanepack::make_candidate_feed(corpus.source, corpus.summary, estimator_of(model_),
+                                          options_),
+            lanepack::make_policy(options_)};
+  }
+
+  static std::string policy_list() {
+    std::string names;
+    for (const lanepack::named_policy& policy : lanepack::policies()) {
+      names += (names.empty() ? "" : ", ") + std::string(policy.name);
+    }
+    return names;
+  }
+
+ private:
+  static std::pair<std::uint64_t, std::uint64_t> split(const std::string& option,
+                                                       const std::string& text) {
+    const std::size_t colon = text.find(':');
+    if (colon == std::string::npos) {
+      lanepack::detail::throw_invalid_option(option, "'" + text + "'", "two numbers as A:B");
+    }
+    return {parse_number(option, text.substr(0, colon)),
+            parse_number(option, text.substr(colon + 1))};
+  }
+
+  lanepack::plan_options options_;
+  std::string corpus_;
+  std::string lengths_;
+  std::optional<std::uint64_t> epochs_;
+  std::optional<std::uint64_t> steps_;
+  std::string rule_ = "drop_last";
+  std::vector<std::string> skips_;
+  std::vector<std::string> changes_;
+  std::string shuffle_ = "full";
+  std::uint64_t capacity_ = 32768;
+  std::string infeasible_ = "truncate";
+  std::string empty_ = "skip_and_count";
+  std::string model_;
+};
+
+}  // namespace lanepack_programs

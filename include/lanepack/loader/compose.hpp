@@ -1,0 +1,93 @@
+#pragma once
+
+/// @file
+/// Composes the parts that a plan needs from its options.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/summary.hpp>
+#include <lanepack/cost/concept.hpp>
+#include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/options.hpp>
+#include <lanepack/loader/selection.hpp>
+#include <lanepack/packer/make_policy.hpp>
+#include <lanepack/sampler/epoch_order.hpp>
+#include <lanepack/sampler/lane_sampler.hpp>
+#include <lanepack/sampler/schedule.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Checks the options that a schedule or a policy does not check itself.
+/// @throws  invalid_option
+inline void validate(const plan_options& options) {
+  constexpr std::uint64_t most_window_records = std::uint64_t{1} << 24;
+  if (options.lanes == 0) {
+    detail::throw_invalid_option(
+        "lanes", "0",
+        "at least 1; a multiple of every world size that the run will have, e.g. 64");
+  }
+  if (options.records_per_pack == 0 || options.records_per_pack > most_window_records) {
+    detail::throw_invalid_option("records_per_pack", std::to_string(options.records_per_pack),
+                                 "1 to 2^24");
+  }
+  if (options.lookahead_steps == 0) {
+    detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
+  }
+  std::uint64_t largest = options.records_per_pack;
+  for (const pack_size_change& change : options.pack_size_changes) {
+    largest = std::max<std::uint64_t>(largest, change.records_per_pack);
+  }
+  if (largest * options.lookahead_steps > most_window_records) {
+    detail::throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
+                                 "at most " + std::to_string(most_window_records / largest) +
+                                     ", 2^24 records with packs of " + std::to_string(largest));
+  }
+}
+
+/// The schedule part of plan options.
+[[nodiscard]] inline schedule_options schedule_of(const plan_options& options) {
+  return {.lanes = options.lanes,
+          .records_per_pack = options.records_per_pack,
+          .changes = options.pack_size_changes,
+          .rule = options.rule,
+          .epochs = options.epochs,
+          .steps = options.steps,
+          .skip_steps = options.skip_steps};
+}
+
+/// What every planner of a run shares: selection, order, schedule and costs.
+/// @throws  invalid_option, or data_error where the limits forbid a record.
+[[nodiscard]] inline std::shared_ptr<const candidate_feed> make_candidate_feed(
+    const any_source& source, const corpus_summary& summary, any_estimator estimator,
+    const plan_options& options) {
+  validate(options);
+  if (source.size() != summary.records) {
+    detail::throw_state_error("the summary is of another corpus: found " +
+                              std::to_string(summary.records) + " records, expected " +
+                              std::to_string(source.size()));
+  }
+  record_selection selection = select_records(source, summary, options.limits);
+  if (selection.domain.size() == 0) {
+    detail::throw_data_error({.path = source.describe()},
+                             "found no record that can be delivered, expected at least 1");
+  }
+  step_schedule schedule(selection.domain.size(), schedule_of(options));
+  epoch_order order(selection.domain, options.shuffle, options.seed);
+  return std::make_shared<const candidate_feed>(source, std::move(selection),
+                                                lane_sampler(std::move(order), std::move(schedule)),
+                                                std::move(estimator));
+}
+
+/// The policy that plan options name.
+/// @throws  invalid_option
+[[nodiscard]] inline any_policy make_policy(const plan_options& options) {
+  return make_policy(options.policy, {.lookahead_steps = options.lookahead_steps});
+}
+
+}  // namespace lanepack::inline LANEPACK_ABI

@@ -1,0 +1,89 @@
+#pragma once
+
+/// @file
+/// What decides the packs of a run, and what decides how they reach the trainer.
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <lanepack/batch/layout_options.hpp>
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/cost/feasibility.hpp>
+#include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/sampler/schedule.hpp>
+#include <lanepack/sampler/shuffle.hpp>
+#include <lanepack/topology/lane_ownership.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Everything that decides which records a pack holds. Two runs with the same corpus, estimator and
+/// plan options have the same packs, whatever the number of ranks and threads.
+struct plan_options {
+  /// Keys every random decision.
+  std::uint64_t seed = 0;
+  /// L, the number of lanes, fixed for the life of a run; a step has `lanes x records_per_pack`
+  /// records. No default: choose a number that every world size of the run will divide.
+  std::uint32_t lanes = 0;
+  /// b, the records of a pack, 1 to 2^24. No default.
+  std::uint32_t records_per_pack = 0;
+  /// Steps at which b changes, ascending.
+  std::vector<pack_size_change> pack_size_changes = {};
+  /// What happens where the records of an epoch do not fill whole steps.
+  epoch_end rule = epoch_end::drop_last;
+  /// Passes over the corpus; see `schedule_options::epochs` for the default of each rule.
+  std::optional<std::uint64_t> epochs = std::nullopt;
+  /// Steps after which the run ends; the plan of the steps before does not depend on it.
+  std::optional<std::uint64_t> steps = std::nullopt;
+  /// Ranges of steps that are planned and not delivered.
+  std::vector<step_range> skip_steps = {};
+  /// Order of the records in an epoch.
+  shuffle_options shuffle = {};
+  /// Name of the lookahead policy, one of `policy_names()`.
+  std::string policy = "window";
+  /// Steps of records that a lane may buffer, at least 1.
+  std::uint32_t lookahead_steps = 16;
+  /// Capacity of a micro-batch, padding of a record in it, and what happens to records that do not
+  /// fit or are empty. Part of the plan, because it decides which records there are.
+  feasibility_options limits{.capacity_tokens = 32768};
+};
+
+/// What happens to a record that turns out to be bad when it is read.
+enum class bad_record_policy : std::uint8_t {
+  /// The run ends with the reader's error.
+  fail,
+  /// The record keeps its place, filled with the pad token and loss mask 0, and is counted.
+  mask,
+};
+
+/// How packs become micro-batches in memory.
+struct loader_options {
+  /// What decides the packs.
+  plan_options plan = {};
+  /// How the records of a step are cut into micro-batches.
+  micro_batch_rule micro_batching = micro_batch_rule::best_fit_decreasing;
+  /// A fixed number of micro-batches per step and rank. Lane-local policies accept it only where
+  /// the worst case from the length histogram fits.
+  std::optional<std::uint32_t> micro_batches = std::nullopt;
+  /// Otherwise the number of micro-batches of a step is rounded up to a multiple of this.
+  std::uint32_t micro_batch_multiple = 1;
+  /// Fields of a micro-batch; its multiples come from the plan's limits.
+  layout_options fields = {};
+  /// Bytes of all staging buffers together; what the loader reads ahead is bounded by it.
+  std::size_t staging_bytes = std::size_t{64} << 20;
+  bad_record_policy bad_records = bad_record_policy::fail;
+  /// Called once, on the reading thread, with an error that ends the run, before any call of the
+  /// trainer reports it: a place to abort a communicator, so that other ranks do not wait.
+  std::function<void(std::exception_ptr)> on_failure = {};
+  /// Compute the digest of every pack over its token bytes.
+  bool digests = false;
+  /// Whether ranks may own numbers of lanes that differ by one.
+  uneven_lanes uneven = uneven_lanes::refuse;
+};
+
+}  // namespace lanepack::inline LANEPACK_ABI
