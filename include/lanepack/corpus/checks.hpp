@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -69,8 +70,9 @@ inline void fill_loss_masks(std::span<const record_read> reads) {
 class lazy_digest {
  public:
   lazy_digest() : state_(std::make_unique<state>()) {}
-  explicit lazy_digest(const digest128& known) : lazy_digest() {
-    std::call_once(state_->once, [&] { state_->value = known; });
+  /// With a value, `make` is never called.
+  explicit lazy_digest(const std::optional<digest128>& known) : lazy_digest() {
+    if (known) std::call_once(state_->once, [&] { state_->value = *known; });
   }
 
   template <class Make>

@@ -225,7 +225,7 @@ struct scan_options {
   /// Threads at work, at least 1.
   unsigned threads = available_threads();
   /// Told the number of records read through.
-  progress_callback progress;
+  progress_callback progress = {};
 };
 
 /// How a summary is made.
@@ -233,7 +233,7 @@ struct summary_options {
   /// Threads at work, at least 1. The summary does not depend on it.
   unsigned threads = available_threads();
   /// Told the number of records read through.
-  progress_callback progress;
+  progress_callback progress = {};
   /// Longest records that are listed, 16 bytes each.
   std::size_t listed_longest = std::size_t{1} << 16;
   /// Empty records that are listed, 8 bytes each.

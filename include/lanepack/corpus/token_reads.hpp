@@ -4,10 +4,13 @@
 /// Reads of token ids out of one file, in any order, into memory of the caller.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lanepack/core/config.hpp>
@@ -70,6 +73,42 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
   }
 }
 
+/// Adds the record that the failed byte belongs to, where that is known.
+[[noreturn]] LANEPACK_COLD inline void rethrow_with_record(const data_error& failure,
+                                                           std::span<const token_read> sorted) {
+  data_location where = failure.where();
+  if (where.record || !where.byte_offset || sorted.empty()) throw failure;
+  const std::string text =
+      std::string(failure.what()).substr(std::strlen(data_error(where, "").what()));
+  const auto after = std::upper_bound(
+      sorted.begin(), sorted.end(), *where.byte_offset,
+      [](std::uint64_t offset, const token_read& read) { return offset < read.offset; });
+  where.record = (after == sorted.begin() ? after : after - 1)->record;
+  throw_data_error(std::move(where), text);
+}
+
+inline void read_sorted_tokens(const input_file& file, token_type type,
+                               std::span<const token_read> reads) {
+  const std::size_t bytes = token_bytes(type);
+  if (bytes > sizeof(std::int32_t)) {
+    for (const token_read& read : reads) read_wide_tokens(file, type, read);
+  } else if (file.mapping() != nullptr && bytes < sizeof(std::int32_t)) {
+    for (const token_read& read : reads) {
+      file.check_range(read.offset, read.tokens.size() * bytes);
+      const std::size_t good = decode_tokens(type, file.mapping() + read.offset, read.tokens);
+      if (good != read.tokens.size()) throw_bad_token(file, type, read, good);
+    }
+  } else {
+    std::vector<file_range> ranges(reads.size());
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      ranges[i] = {reads[i].offset, stored_part(reads[i], bytes)};
+    }
+    file.read_ranges(ranges, [&](std::size_t first, std::size_t last) {
+      for (std::size_t i = first; i < last; ++i) widen_in_place(file, type, reads[i]);
+    });
+  }
+}
+
 }  // namespace detail
 
 /// Reads every run, sorted by offset and with neighbours joined, and converts the numbers to ids
@@ -86,30 +125,12 @@ inline void read_tokens(const input_file& file, token_type type, std::span<token
   if (!std::is_sorted(reads.begin(), reads.end(), by_offset)) {
     std::sort(reads.begin(), reads.end(), by_offset);
   }
-  const std::size_t bytes = token_bytes(type);
-  if (bytes > sizeof(std::int32_t)) {
-    for (const token_read& read : reads) detail::read_wide_tokens(file, type, read);
-  } else if (const std::byte* mapping = file.mapping(); mapping != nullptr) {
-    for (const token_read& read : reads) {
-      if (bytes == sizeof(std::int32_t)) {
-        file.read_at(read.offset, std::as_writable_bytes(read.tokens));
-        detail::widen_in_place(file, type, read);
-        continue;
-      }
-      file.check_range(read.offset, read.tokens.size() * bytes);
-      const std::size_t good = decode_tokens(type, mapping + read.offset, read.tokens);
-      if (good != read.tokens.size()) detail::throw_bad_token(file, type, read, good);
-    }
-  } else {
-    std::vector<file_range> ranges(reads.size());
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      ranges[i] = {reads[i].offset, detail::stored_part(reads[i], bytes)};
-    }
-    file.read_ranges(ranges, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) detail::widen_in_place(file, type, reads[i]);
-    });
+  try {
+    detail::read_sorted_tokens(file, type, reads);
+    file.check_unchanged();
+  } catch (const data_error& failure) {
+    detail::rethrow_with_record(failure, reads);
   }
-  file.check_unchanged();
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

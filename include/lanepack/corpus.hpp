@@ -1,0 +1,17 @@
+#pragma once
+
+/// @file
+/// Everything in `corpus/`.
+
+#include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/block_cache.hpp>
+#include <lanepack/corpus/cache_file.hpp>
+#include <lanepack/corpus/checks.hpp>
+#include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/lengths.hpp>
+#include <lanepack/corpus/megatron.hpp>
+#include <lanepack/corpus/memory.hpp>
+#include <lanepack/corpus/npy.hpp>
+#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/token_reads.hpp>
+#include <lanepack/corpus/token_type.hpp>
