@@ -6,6 +6,7 @@
 #include <lanepack/packer/bin_packing.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_order.hpp>
+#include <lanepack/packer/lookahead_buffer.hpp>
 #include <lanepack/packer/make_policy.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/packer/partitioner.hpp>

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <lanepack/core/config.hpp>
+#include <lanepack/cost/concept.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -25,6 +26,8 @@ namespace detail {
 inline constexpr unsigned order_index_bits = 23;
 inline constexpr std::uint64_t order_index_mask = (std::uint64_t{1} << order_index_bits) - 1;
 inline constexpr std::uint64_t order_cost_mask = (std::uint64_t{1} << (64 - order_index_bits)) - 1;
+
+static_assert(max_ordered_records == order_index_mask + 1 && max_record_cost <= order_cost_mask);
 
 /// Key that sorts costs in descending order and equal costs by ascending index.
 [[nodiscard]] constexpr std::uint64_t descending_key(std::uint64_t cost,
