@@ -10,7 +10,6 @@
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +25,7 @@
 #include <lanepack/core/parallel.hpp>
 #include <lanepack/core/progress.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/json/token_line.hpp>
 
@@ -182,26 +182,6 @@ class jsonl_chunk_scan {
   std::string buffer_;
 };
 
-/// Tells a callback, one thread at a time.
-class locked_progress {
- public:
-  locked_progress(const progress_callback& callback, std::uint64_t total)
-      : callback_(callback), total_(total) {}
-
-  void add(std::uint64_t units) {
-    if (!callback_) return;
-    const std::lock_guard lock(mutex_);
-    done_ += units;
-    callback_(done_, total_);
-  }
-
- private:
-  const progress_callback& callback_;
-  std::uint64_t total_;
-  std::uint64_t done_ = 0;
-  std::mutex mutex_;
-};
-
 /// Bytes of the byte order mark that a file begins with, 0 or 3.
 [[nodiscard]] inline std::uint64_t byte_order_mark(const input_file& file) {
   std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 3)), '\0');
@@ -233,7 +213,7 @@ struct jsonl_chunk_result {
   const std::uint64_t start = detail::byte_order_mark(file);
   const std::uint64_t chunks = ceil_div(file.size() - start, options.chunk_bytes);
   std::vector<detail::jsonl_chunk_result> results(static_cast<std::size_t>(chunks));
-  detail::locked_progress progress(options.progress, file.size() - start);
+  detail::chunk_progress progress(options.progress, file.size() - start);
   try {
     parallel_for(chunks, options.threads.value_or(available_threads()), [&](std::uint64_t chunk) {
       const std::uint64_t begin = start + chunk * options.chunk_bytes;
@@ -247,7 +227,7 @@ struct jsonl_chunk_result {
         throw;
       }
       result = {std::move(scan.lines), scan.line_count, scan.blank_count};
-      progress.add(bytes);
+      progress.advance(bytes);
     });
   } catch (const detail::jsonl_line_fault& fault) {
     std::uint64_t line = 0;
@@ -275,7 +255,7 @@ struct jsonl_chunk_result {
     blank_lines += result.blank_count;
     result.lines = {};
   }
-  if (chunks == 0 && options.progress) options.progress(0, 0);
+  progress.finish();
   return index;
 }
 
@@ -459,20 +439,27 @@ class jsonl_source {
     return {.has_payload = true, .has_all_shapes = true, .has_loss_mask = has_loss_mask_};
   }
 
+  /// @throws state_error  There is no such record.
   void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
     LANEPACK_ASSERT(ids.size() == out.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
+      detail::check_record(ids[i], size());
       const jsonl_line& line = line_of(ids[i]);
       out[i] = {.tokens = line.tokens, .loss_tokens = line.loss_tokens, .patches = 0};
     }
   }
 
   /// Reads whole lines in order of offset and parses each once.
+  /// @throws state_error  There is no such record or range.
   /// @throws data_error  A line is not what it was when it was indexed.
   /// @complexity  O(bytes of the lines), whatever part of them is wanted.
   void read(std::span<const record_read> reads) const {
     std::vector<std::size_t> order(reads.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+      detail::check_record(reads[i].id, size());
+      detail::check_read(reads[i], line_of(reads[i].id).tokens);
+    }
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::pair(reads[a].id, a) < std::pair(reads[b].id, b);
     });
@@ -533,13 +520,14 @@ class jsonl_source {
   static constexpr std::uint64_t bytes_at_once = std::uint64_t{1} << 23;
 
   [[nodiscard]] const jsonl_line& line_of(record_id id) const noexcept {
-    LANEPACK_ASSERT(id < index_.lines.size());
     return index_.lines[static_cast<std::size_t>(id)];
   }
 
   static bool has_masked_tokens(const jsonl_index& index) noexcept {
     std::uint64_t targets = 0;
-    for (const jsonl_line& line : index.lines) targets += line.tokens == 0 ? 0 : line.tokens - 1;
+    for (const jsonl_line& line : index.lines) {
+      targets += detail::unmasked_loss_tokens(line.tokens);
+    }
     return index.loss_tokens != targets;
   }
 
@@ -565,19 +553,10 @@ class jsonl_source {
     }
   }
 
-  void deliver(const token_line_parser& parser, const record_read& wanted) const {
-    const std::span<const std::int32_t> tokens = parser.tokens();
-    if (wanted.first_token > tokens.size() ||
-        wanted.tokens.size() > tokens.size() - wanted.first_token) {
-      throw_bad_line(wanted.id, 0,
-                     "tokens " + std::to_string(wanted.first_token) + " to " +
-                         std::to_string(wanted.first_token + wanted.tokens.size()) +
-                         " were asked for, expected at most " + std::to_string(tokens.size()));
-    }
+  static void deliver(const token_line_parser& parser, const record_read& wanted) {
     const auto first = static_cast<std::size_t>(wanted.first_token);
-    const std::span<const std::int32_t> part = tokens.subspan(first, wanted.tokens.size());
+    const auto part = parser.tokens().subspan(first, wanted.tokens.size());
     std::copy(part.begin(), part.end(), wanted.tokens.begin());
-    LANEPACK_ASSERT(wanted.loss_mask.empty() || wanted.loss_mask.size() == wanted.tokens.size());
     parser.copy_loss_mask(first, wanted.loss_mask);
   }
 

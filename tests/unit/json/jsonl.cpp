@@ -226,11 +226,10 @@ TEST_CASE("json: parts of records are read in any order", "[json]") {
 
   tokens beyond(3);
   const lanepack::record_read read{.id = 2, .first_token = 0, .tokens = beyond, .loss_mask = {}};
-  CHECK_THROWS_MATCHES(
-      source.read({&read, 1}), data_error,
-      Catch::Matchers::Message(
-          path + ", line 3, byte 68, record 2: tokens 0 to 3 were asked for, expected at "
-                 "most 2"));
+  CHECK_THROWS_AS(source.read({&read, 1}), lanepack::state_error);
+  const lanepack::record_read none{.id = 3, .first_token = 0, .tokens = {}, .loss_mask = {}};
+  CHECK_THROWS_AS(source.read({&none, 1}), lanepack::state_error);
+  CHECK_THROWS_AS(shape_of(source, 3), lanepack::state_error);
 }
 
 TEST_CASE("json: random batches of parts equal the whole records", "[json]") {
@@ -412,7 +411,7 @@ TEST_CASE("json: progress counts all bytes once, one thread at a time", "[json]"
     const std::unique_lock lock(mutex, std::try_to_lock);
     CHECK(lock.owns_lock());
     CHECK(total == text.size());
-    CHECK(done > last);
+    CHECK((done > last || done == total));
     last = done;
   };
   const jsonl_source source(path, options);
