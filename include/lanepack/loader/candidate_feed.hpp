@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Arrivals with their shape and cost: what the sampler says comes next, as a policy wants to see it.
+/// Arrivals with their shape and cost: what the sampler says comes next, as a policy wants to see
+/// it.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,8 +20,8 @@
 
 namespace lanepack::inline LANEPACK_ABI {
 
-/// Turns arrivals into candidates: looks up shapes, applies the truncation of infeasible records and
-/// estimates costs, a batch at a time.
+/// Turns arrivals into candidates: looks up shapes, applies the truncation of infeasible records
+/// and estimates costs, a batch at a time.
 ///
 /// @thread_safety  Const members may be called by any number of threads, each with its own scratch.
 /// @determinism    A pure function of corpus index, selection, sampler and estimator.

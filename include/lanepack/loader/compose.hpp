@@ -29,8 +29,7 @@ inline void validate(const plan_options& options) {
   constexpr std::uint64_t most_window_records = std::uint64_t{1} << 24;
   if (options.lanes == 0) {
     detail::throw_invalid_option(
-        "lanes", "0",
-        "at least 1; a multiple of every world size that the run will have, e.g. 64");
+        "lanes", "0", "at least 1; a multiple of every world size that the run will have, e.g. 64");
   }
   if (options.records_per_pack == 0 || options.records_per_pack > most_window_records) {
     detail::throw_invalid_option("records_per_pack", std::to_string(options.records_per_pack),

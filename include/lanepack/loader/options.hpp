@@ -76,6 +76,10 @@ struct loader_options {
   layout_options fields = {};
   /// Bytes of all staging buffers together; what the loader reads ahead is bounded by it.
   std::size_t staging_bytes = std::size_t{64} << 20;
+  /// Most micro-batches that are read ahead, at least 1, within `staging_bytes`.
+  std::uint32_t prefetch_micro_batches = 8;
+  /// The first step to deliver.
+  step_index start_step = 0;
   bad_record_policy bad_records = bad_record_policy::fail;
   /// Called once, on the reading thread, with an error that ends the run, before any call of the
   /// trainer reports it: a place to abort a communicator, so that other ranks do not wait.

@@ -24,8 +24,8 @@ namespace lanepack::inline LANEPACK_ABI {
 
 /// One pack of a step.
 struct pack_plan {
-  /// Number of the pack in its step: the lane that emitted it, or the pack's number where one policy
-  /// plans all lanes.
+  /// Number of the pack in its step: the lane that emitted it, or the pack's number where one
+  /// policy plans all lanes.
   lane_index lane = 0;
   /// Sum of its records' costs.
   std::uint64_t cost = 0;
@@ -77,7 +77,8 @@ class planner {
   }
 
   /// Makes the first step that is not below `step` the next one.
-  /// @complexity  O(1) for a policy without memory: the window that holds `step` is formed again when
+  /// @complexity  O(1) for a policy without memory: the window that holds `step` is formed again
+  /// when
   ///              it is asked for. A policy with memory lives through all steps before.
   void start_at(step_index step) {
     if (buffered_steps_ == 0) {
@@ -91,8 +92,8 @@ class planner {
     next_ = step;
   }
 
-  /// The next step that is not skipped, or nullopt at the end of the run. The spans stay valid until
-  /// the next call.
+  /// The next step that is not skipped, or nullopt at the end of the run. The spans stay valid
+  /// until the next call.
   /// @complexity  Amortised: one permutation, one shape, one cost and the policy's work a record.
   [[nodiscard]] std::optional<step_plan> next() {
     const step_schedule& schedule = feed_->sampler().schedule();
@@ -163,12 +164,12 @@ class planner {
       window.steps_to_drain = *run.epoch_end_step - first;
       admit_end = std::min(admit_end, *run.epoch_end_step);
     }
-    const std::uint64_t admitted_end =
-        schedule.lane_records_before(admit_end) * packs_per_step;
+    const std::uint64_t admitted_end = schedule.lane_records_before(admit_end) * packs_per_step;
 
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       stream& from = streams_[i];
-      if (buffered_steps_ == 0) from.admitted = schedule.lane_records_before(first) * packs_per_step;
+      if (buffered_steps_ == 0)
+        from.admitted = schedule.lane_records_before(first) * packs_per_step;
       arrivals_.resize(static_cast<std::size_t>(admitted_end - from.admitted));
       if (scope_ == policy_scope::lane) {
         feed_->lane(lanes_[i], from.admitted, arrivals_, scratch_);

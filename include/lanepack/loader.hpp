@@ -1,0 +1,13 @@
+#pragma once
+
+/// @file
+/// Everything in loader/: the plan of a run and the loader that delivers it.
+
+#include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/compose.hpp>
+#include <lanepack/loader/loader.hpp>
+#include <lanepack/loader/options.hpp>
+#include <lanepack/loader/plan_digest.hpp>
+#include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/selection.hpp>
+#include <lanepack/loader/step.hpp>

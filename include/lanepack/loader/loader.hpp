@@ -1,0 +1,617 @@
+#pragma once
+
+/// @file
+/// `loader`: the whole path from a corpus to this rank's micro-batches in host memory.
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/summary.hpp>
+#include <lanepack/cost/concept.hpp>
+#include <lanepack/cost/quadratic.hpp>
+#include <lanepack/device/fork_guard.hpp>
+#include <lanepack/device/host_backend.hpp>
+#include <lanepack/device/staging_ring.hpp>
+#include <lanepack/loader/compose.hpp>
+#include <lanepack/loader/options.hpp>
+#include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/step.hpp>
+#include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/topology/lane_ownership.hpp>
+#include <lanepack/topology/world.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// What a loader has done so far.
+struct loader_statistics {
+  /// Steps and micro-batches handed to the trainer.
+  std::uint64_t steps = 0;
+  std::uint64_t micro_batches = 0;
+  /// Records that could not be read and were masked.
+  std::uint64_t masked_records = 0;
+  /// Waiting times and fill of the staging ring.
+  ring_statistics staging;
+};
+
+namespace detail {
+
+/// Everything that a loader, its steps and its reading thread share.
+template <class Layout>
+class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
+ public:
+  using micro_batch = leased_micro_batch<Layout>;
+  using step_type = loaded_step<Layout>;
+  using traits = layout_traits<Layout>;
+  using ring_type = staging_ring<host_backend>;
+
+  loader_state(any_source source, const lane_ownership& ownership, loader_options options,
+               const any_estimator& estimator, const corpus_summary& summary)
+      : options_(checked(std::move(options), source.traits())),
+        source_(std::move(source)),
+        ownership_(ownership),
+        feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
+        planner_(feed_, make_policy(options_.plan), lanes_of(ownership)),
+        batcher_({.capacity_tokens = feed_->selection().limits.largest_record(),
+                  .rule = rule(options_),
+                  .micro_batches = options_.micro_batches,
+                  .multiple_of = options_.micro_batch_multiple}),
+        ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
+    check_worst_case(summary);
+    slots_.resize(ring_.depth());
+    planner_.start_at(options_.start_step);
+  }
+
+  loader_state(const loader_state&) = delete;
+  loader_state& operator=(const loader_state&) = delete;
+  ~loader_state() { stop(); }
+
+  [[nodiscard]] const fork_guard& guard() const noexcept { return guard_; }
+  [[nodiscard]] const candidate_feed& feed() const noexcept { return *feed_; }
+  [[nodiscard]] const lane_ownership& ownership() const noexcept { return ownership_; }
+
+  [[nodiscard]] std::optional<step_type> next_step() {
+    guard_.check("loader");
+    if (failed_) {
+      throw_state_error("the loader is closed: the error that ended the run was reported before");
+    }
+    if (!thread_.joinable() && !finished_) start();
+    pass_over_current();
+    std::shared_ptr<step_state> state = pop_step();
+    if (!state) {
+      // At the end of the data the ring is empty and closed, or holds what ended the run.
+      finished_ = true;
+      static_cast<void>(take_slot());
+      return std::nullopt;
+    }
+    current_ = state;
+    ++statistics_.steps;
+    return step_type(this->shared_from_this(), std::move(state));
+  }
+
+  [[nodiscard]] std::optional<micro_batch> next_micro_batch(step_state& step) {
+    guard_.check("loader");
+    if (step.remaining == 0) return std::nullopt;
+    std::optional<typename ring_type::lease> lease = take_slot();
+    if (!lease) throw_state_error("the loader was closed in the middle of a step");
+    --step.remaining;
+    ++statistics_.micro_batches;
+    const filled_slot<Layout>& from = slots_[lease->index()];
+    LANEPACK_ASSERT(from.step->step == step.step);
+    return micro_batch(from, std::move(*lease));
+  }
+
+  [[nodiscard]] loader_statistics statistics() const {
+    loader_statistics result = statistics_;
+    result.masked_records = masked_records_.load();
+    result.staging = ring_.statistics();
+    return result;
+  }
+
+  /// Ends the reading thread; what it is reading is finished first.
+  void stop() noexcept {
+    if (guard_.in_child()) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      stopping_ = true;
+    }
+    ring_.close();
+    if (thread_.joinable()) thread_.join();
+    finished_ = true;
+  }
+
+ private:
+  /// A micro-batch that is to be read.
+  struct job {
+    std::shared_ptr<step_state> step;
+    std::size_t micro_batch;
+    Layout layout;
+  };
+  /// A job and the slot that it is read into.
+  struct filling {
+    job work;
+    typename ring_type::slot slot;
+  };
+
+  /// Micro-batches that are read together, sorted by their place in the file.
+  static constexpr std::size_t most_read_together = 8;
+
+  static loader_options checked(loader_options options, const source_traits& source) {
+    if (!source.has_payload) {
+      throw_invalid_option("source", "a table of lengths",
+                           "a corpus with tokens; a planner accepts lengths");
+    }
+    if (!source.has_all_shapes) {
+      throw_invalid_option("source", "a corpus that does not know the shapes of all records",
+                           "one with an index of lengths");
+    }
+    if (options.prefetch_micro_batches == 0) {
+      throw_invalid_option("prefetch_micro_batches", "0", "at least 1");
+    }
+    if (traits::rows) {
+      options.micro_batching = micro_batch_rule::padded_rows;
+    } else if (options.micro_batching == micro_batch_rule::padded_rows) {
+      throw_invalid_option("micro_batching", "padded_rows",
+                           "another rule, or padded_loader, which has rows");
+    }
+    options.fields.record_multiple = options.plan.limits.record_multiple;
+    options.fields.total_multiple = options.plan.limits.total_multiple;
+    options.fields.reads_loss_mask = source.has_loss_mask;
+    validate(options.fields);
+    return options;
+  }
+
+  static micro_batch_rule rule(const loader_options& options) { return options.micro_batching; }
+
+  static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
+    const lane_range range = ownership.owned();
+    std::vector<lane_index> lanes(range.size());
+    std::iota(lanes.begin(), lanes.end(), range.first);
+    return lanes;
+  }
+
+  [[nodiscard]] std::uint64_t capacity() const noexcept {
+    return feed_->selection().limits.largest_record();
+  }
+
+  /// The most records that any rank has in a step, the same number on every rank.
+  [[nodiscard]] std::uint64_t records_per_rank() const noexcept {
+    std::uint64_t largest = options_.plan.records_per_pack;
+    for (const pack_size_change& change : options_.plan.pack_size_changes) {
+      largest = std::max<std::uint64_t>(largest, change.records_per_pack);
+    }
+    return largest * ceil_div(ownership_.lanes(), ownership_.world().size);
+  }
+
+  static ring_options ring_options_for(const loader_options& options, std::uint64_t records,
+                                       std::uint64_t capacity) {
+    ring_options ring;
+    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, records);
+    ring.bytes_limit = options.staging_bytes;
+    ring.slots_limit = options.prefetch_micro_batches;
+    if (ring.slot_bytes > ring.bytes_limit) {
+      throw_invalid_option("staging_bytes", std::to_string(options.staging_bytes),
+                           "at least " + std::to_string(ring.slot_bytes) +
+                               ", the bytes of a micro-batch of " + std::to_string(capacity) +
+                               " tokens");
+    }
+    return ring;
+  }
+
+  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run.
+  void check_worst_case(const corpus_summary& summary) const {
+    if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
+    const std::uint64_t records = records_per_rank();
+    const std::uint64_t n = feed_->selection().domain.size();
+    // A record can come again in the next epoch, and as often as a lookahead spans epochs.
+    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
+                                              std::uint64_t{2} * options_.plan.lookahead_steps);
+    const std::uint64_t repeats = 1 + ceil_div(span, n);
+    worst_case_step worst{.records = records, .total_tokens = 0, .largest_record = 0};
+    std::uint64_t left = records;
+    const std::vector<length_bucket> buckets = summary.histogram.buckets();
+    for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
+      if (!feed_->selection().limits.keeps(bucket->first)) continue;
+      const std::uint64_t tokens =
+          traits::room(options_.fields, std::min({bucket->last, capacity(), summary.max_tokens}));
+      const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
+      worst.largest_record = std::max(worst.largest_record, tokens);
+      worst.total_tokens = saturating_add(worst.total_tokens, saturating_mul(count, tokens));
+      left -= count;
+    }
+    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
+    const std::string wanted =
+        options_.micro_batches ? std::to_string(*options_.micro_batches)
+                               : "a multiple of " + std::to_string(options_.micro_batch_multiple);
+    throw_invalid_option(options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
+                         "a number that the worst step of policy " + options_.plan.policy +
+                             " fits: " + std::to_string(records) + " records of up to " +
+                             std::to_string(worst.largest_record) + " tokens, " +
+                             std::to_string(worst.total_tokens) + " in all, in micro-batches of " +
+                             std::to_string(capacity()) +
+                             " tokens; a policy that plans all lanes could keep it with fewer");
+  }
+
+  void start() {
+    if (stopping_) return;
+    thread_ = std::thread([this] { run(); });
+  }
+
+  /// Takes the next slot; what the reading thread ended with is thrown here, once.
+  [[nodiscard]] std::optional<typename ring_type::lease> take_slot() {
+    try {
+      return ring_.next();
+    } catch (...) {
+      failed_ = true;
+      if (current_) current_->remaining = 0;
+      throw;
+    }
+  }
+
+  /// Returns the micro-batches of the last step that the trainer did not take.
+  void pass_over_current() {
+    if (!current_) return;
+    while (current_->remaining != 0) {
+      if (!take_slot()) break;
+      --current_->remaining;
+    }
+    current_.reset();
+  }
+
+  [[nodiscard]] std::shared_ptr<step_state> pop_step() {
+    std::unique_lock lock(mutex_);
+    step_ready_.wait(lock, [this] { return !steps_.empty() || planned_all_; });
+    if (steps_.empty()) return nullptr;
+    std::shared_ptr<step_state> state = std::move(steps_.front());
+    steps_.pop_front();
+    return state;
+  }
+
+  void run() noexcept {
+    try {
+      while (fill_some()) {
+      }
+      ring_.close();
+    } catch (...) {
+      const std::exception_ptr failure = std::current_exception();
+      if (options_.on_failure) {
+        try {
+          options_.on_failure(failure);
+        } catch (...) {  // The trainer gets the error that came first.
+        }
+      }
+      ring_.fail(failure);
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      planned_all_ = true;
+    }
+    step_ready_.notify_all();
+  }
+
+  /// Plans as far as slots are free, and reads into them.
+  /// @return  False at the end of the run, or when the loader is stopped.
+  bool fill_some() {
+    if (jobs_.empty() && !plan_step()) return false;
+    std::optional<typename ring_type::slot> slot = ring_.acquire();
+    if (!slot) return false;
+    fillings_.clear();
+    while (slot) {
+      fillings_.push_back({std::move(jobs_.front()), std::move(*slot)});
+      jobs_.pop_front();
+      if (fillings_.size() == most_read_together) break;
+      if (jobs_.empty() && !plan_step()) break;
+      slot = ring_.try_acquire();
+    }
+    read();
+    for (filling& ready : fillings_) {
+      const std::span<std::byte> slab = ready.slot.bytes();
+      job& work = ready.work;
+      if (options_.digests) digest(work, slab);
+      filled_slot<Layout>& out = slots_[ready.slot.index()];
+      out.view = work.layout.complete(slab);
+      out.step = std::move(work.step);
+      out.micro_batch = work.micro_batch;
+      const std::size_t bytes = work.layout.slab_bytes();
+      if (!ring_.submit(std::move(ready.slot), bytes)) return false;
+    }
+    return true;
+  }
+
+  /// Plans the next step, hands it to the trainer and queues its micro-batches.
+  bool plan_step() {
+    const std::optional<step_plan> plan = planner_.next();
+    if (!plan) return false;
+    auto state = std::make_shared<step_state>();
+    state->step = plan->step;
+    rooms_.clear();
+    costs_.clear();
+    for (const pack_plan& pack : plan->packs) {
+      const std::size_t first = state->records.size();
+      for (const candidate& record : pack.records) {
+        state->records.push_back(record.record);
+        state->roles.push_back(record.role);
+        state->tokens.push_back(record.tokens);
+        rooms_.push_back(traits::room(options_.fields, record.tokens));
+        costs_.push_back(record.cost);
+        state->planned.tokens += record.tokens;
+        state->planned.loss_tokens += record.loss_tokens;
+      }
+      state->packs.push_back(
+          {.lane = pack.lane, .cost = pack.cost, .first = first, .last = state->records.size()});
+      state->cost += pack.cost;
+    }
+    state->planned.records = state->records.size();
+    batcher_.form(rooms_, state->micro_batches, costs_);
+    state->remaining = state->micro_batches.size();
+    if (options_.digests) state->record_digests.resize(state->records.size());
+    for (std::size_t i = 0; i < state->micro_batches.size(); ++i) {
+      lengths_.clear();
+      for (const std::uint32_t record : state->micro_batches[i]) {
+        lengths_.push_back(state->tokens[record]);
+      }
+      Layout layout(options_.fields, lengths_);
+      for (std::size_t k = 0; k < lengths_.size(); ++k) {
+        if (state->roles[state->micro_batches[i][k]] == record_role::masked) layout.mask_record(k);
+      }
+      state->planned.padding_tokens += layout_padding(layout, lengths_);
+      jobs_.push_back({state, i, std::move(layout)});
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_) return false;
+      steps_.push_back(std::move(state));
+    }
+    step_ready_.notify_one();
+    return true;
+  }
+
+  static std::uint64_t layout_padding(const Layout& layout,
+                                      std::span<const std::uint64_t> lengths) noexcept {
+    std::uint64_t total = 0;
+    if constexpr (traits::rows) {
+      total = static_cast<std::uint64_t>(layout.rows()) * layout.width();
+    } else {
+      total = layout.total_tokens();
+    }
+    for (const std::uint64_t length : lengths) total -= length;
+    return total;
+  }
+
+  void read() {
+    reads_.clear();
+    for (filling& target : fillings_) {
+      const std::span<std::byte> slab = target.slot.bytes();
+      const std::span<const std::uint32_t> records =
+          target.work.step->micro_batches[target.work.micro_batch];
+      for (std::size_t k = 0; k < records.size(); ++k) {
+        reads_.push_back({.id = target.work.step->records[records[k]].id,
+                          .first_token = 0,
+                          .tokens = target.work.layout.token_span(slab, k),
+                          .loss_mask = target.work.layout.mask_span(slab, k)});
+      }
+    }
+    try {
+      source_.read(reads_);
+    } catch (const data_error&) {
+      if (options_.bad_records == bad_record_policy::fail) throw;
+      read_one_by_one();
+    }
+  }
+
+  /// Reads again what could not be read together, and masks the records that are bad.
+  void read_one_by_one() {
+    std::size_t at = 0;
+    for (filling& target : fillings_) {
+      const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
+      for (std::size_t k = 0; k < records; ++k, ++at) {
+        try {
+          source_.read(std::span<const record_read>(reads_).subspan(at, 1));
+        } catch (const data_error&) {
+          std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
+          std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
+          target.work.layout.mask_record(k);
+          masked_records_.fetch_add(1);
+        }
+      }
+    }
+  }
+
+  /// Digests the records of a micro-batch, and the packs with the step's last one.
+  void digest(const job& work, std::span<std::byte> slab) {
+    step_state& step = *work.step;
+    const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
+    for (std::size_t k = 0; k < records.size(); ++k) {
+      digest_builder builder;
+      builder.bytes(std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
+      step.record_digests[records[k]] = builder.value();
+    }
+    if (work.micro_batch + 1 != step.micro_batches.size()) return;
+    for (const delivered_pack& pack : step.packs) {
+      digest_builder builder;
+      builder.number(pack.last - pack.first);
+      for (std::size_t i = pack.first; i < pack.last; ++i) {
+        builder.number(step.records[i].epoch);
+        builder.number(step.records[i].id);
+        builder.number(step.tokens[i]);
+        builder.digest(step.record_digests[i]);
+      }
+      step.pack_digests.push_back(builder.value());
+    }
+  }
+
+  const fork_guard guard_;
+  const loader_options options_;
+  const any_source source_;
+  const lane_ownership ownership_;
+  const std::shared_ptr<const candidate_feed> feed_;
+  planner planner_;
+  micro_batcher batcher_;
+  ring_type ring_;
+  /// What stands in each slot of the ring; owned by whoever holds the slot.
+  std::vector<filled_slot<Layout>> slots_;
+
+  // Of the reading thread.
+  std::deque<job> jobs_;
+  std::vector<filling> fillings_;
+  std::vector<record_read> reads_;
+  std::vector<std::uint64_t> rooms_;
+  std::vector<std::uint64_t> costs_;
+  std::vector<std::uint64_t> lengths_;
+  std::atomic<std::uint64_t> masked_records_{0};
+
+  // Shared by both threads.
+  std::mutex mutex_;
+  std::condition_variable step_ready_;
+  std::deque<std::shared_ptr<step_state>> steps_;
+  bool planned_all_ = false;
+  bool stopping_ = false;
+
+  // Of the trainer's thread.
+  std::thread thread_;
+  std::shared_ptr<step_state> current_;
+  bool failed_ = false;
+  bool finished_ = false;
+  loader_statistics statistics_;
+};
+
+}  // namespace detail
+
+/// Feeds this rank's part of every step, reading ahead on one background thread.
+///
+/// `for (auto&& step : loader) for (auto&& micro_batch : step) ...`; every step has exactly
+/// `records_per_pack` records for each lane that this rank owns, and its micro-batches stay within
+/// the capacity. Ranks never talk to each other: the same options give every rank its part of the
+/// same plan.
+///
+/// The thread starts with the first `next()`. Memory is bounded by `staging_bytes`, the plan of a
+/// window for each lane of this rank, and the index of the corpus.
+/// @thread_safety  None: one thread uses the loader, its steps and its micro-batches. In a forked
+///                 child every call throws state_error.
+/// @determinism    Packs depend on corpus, estimator and plan options alone; how a rank's records
+///                 are cut into micro-batches depends on its lanes too.
+template <class Layout>
+class basic_loader {
+ public:
+  using step = loaded_step<Layout>;
+  using micro_batch = leased_micro_batch<Layout>;
+  class iterator;
+
+  /// @param source     The corpus.
+  /// @param where      This rank and the number of ranks.
+  /// @param estimator  What a record costs.
+  /// @param summary    The corpus's summary; without one the index is read through once.
+  /// @throws  invalid_option naming the field, or data_error where the limits forbid a record.
+  basic_loader(any_source source, const world& where, loader_options options,
+               any_estimator estimator = default_cost(),
+               const std::optional<corpus_summary>& summary = std::nullopt)
+      : state_(make(std::move(source), where, std::move(options), estimator, summary)) {}
+
+  basic_loader(basic_loader&&) noexcept = default;
+  basic_loader& operator=(basic_loader&& other) noexcept {
+    if (this == &other) return *this;
+    if (state_) state_->stop();
+    state_ = std::move(other.state_);
+    return *this;
+  }
+  /// Ends the reading thread. Micro-batches that are still held stay readable.
+  ~basic_loader() {
+    if (state_) state_->stop();
+  }
+
+  /// The next step of the run; nullopt after the last.
+  ///
+  /// Micro-batches of the step before that were not taken are passed over.
+  /// @pre     Micro-batches that are still held leave a slot free, otherwise deadlock.
+  /// @throws  what ended the run on the reading thread, once; afterwards state_error.
+  [[nodiscard]] std::optional<step> next() { return state_->next_step(); }
+
+  [[nodiscard]] iterator begin() { return iterator(this); }
+  [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }
+
+  /// Steps of the whole run, or nullopt where it is endless.
+  [[nodiscard]] std::optional<std::uint64_t> steps() const {
+    return state_->feed().sampler().schedule().steps();
+  }
+  /// Which records take part, and what the limits did to the others.
+  [[nodiscard]] const record_selection& selection() const noexcept {
+    return state_->feed().selection();
+  }
+  /// What the run emits, repeats and drops over all ranks; nullopt where it is endless.
+  [[nodiscard]] std::optional<schedule_counts> schedule() const {
+    return state_->feed().sampler().schedule().counts();
+  }
+  /// The lanes of this rank.
+  [[nodiscard]] lane_range lanes() const noexcept { return state_->ownership().owned(); }
+  [[nodiscard]] loader_statistics statistics() const { return state_->statistics(); }
+
+  /// Single-pass iterator over the steps; it holds the current one.
+  class iterator {
+   public:
+    [[nodiscard]] step& operator*() noexcept { return *current_; }
+    [[nodiscard]] step* operator->() noexcept { return &*current_; }
+    iterator& operator++() {
+      current_ = loader_->next();
+      if (!current_) loader_ = nullptr;
+      return *this;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept {
+      return a.loader_ == b.loader_;
+    }
+
+   private:
+    friend class basic_loader;
+    explicit iterator(basic_loader* loader) : loader_(loader) {
+      if (loader_ == nullptr) return;
+      current_ = loader_->next();
+      if (!current_) loader_ = nullptr;
+    }
+    basic_loader* loader_;
+    std::optional<step> current_;
+  };
+
+ private:
+  using state = detail::loader_state<Layout>;
+
+  static std::shared_ptr<state> make(any_source source, const world& where, loader_options options,
+                                     const any_estimator& estimator,
+                                     const std::optional<corpus_summary>& summary) {
+    validate(options.plan);
+    const lane_ownership ownership(options.plan.lanes, where, options.uneven);
+    const auto build = [&](const corpus_summary& known) {
+      return new state(std::move(source), ownership, std::move(options), estimator, known);
+    };
+    // A forked child must not join a thread that it does not have.
+    const auto destroy = [](state* gone) {
+      if (!gone->guard().in_child()) delete gone;
+    };
+    return {summary ? build(*summary) : build(summarize(source)), destroy};
+  }
+
+  std::shared_ptr<state> state_;
+};
+
+/// Micro-batches in one row with `cu_seqlens`, as varlen attention takes them.
+using loader = basic_loader<thd_layout>;
+/// Micro-batches with one padded row per record.
+using padded_loader = basic_loader<padded_layout>;
+
+}  // namespace lanepack::inline LANEPACK_ABI

@@ -1,0 +1,228 @@
+#pragma once
+
+/// @file
+/// What a loader hands to the trainer: steps, and their micro-batches one by one.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <lanepack/batch/layout_options.hpp>
+#include <lanepack/batch/padded.hpp>
+#include <lanepack/batch/thd.hpp>
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/device/host_backend.hpp>
+#include <lanepack/device/staging_ring.hpp>
+#include <lanepack/packer/micro_batcher.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// What a loader has to know of a layout.
+template <class Layout>
+struct layout_traits;
+
+template <>
+struct layout_traits<thd_layout> {
+  using view = micro_batch_view;
+  static constexpr bool rows = false;
+
+  /// Tokens that a record takes in a micro-batch.
+  [[nodiscard]] static std::uint64_t room(const layout_options& options,
+                                          std::uint64_t tokens) noexcept {
+    return round_up(tokens, options.record_multiple);
+  }
+};
+
+template <>
+struct layout_traits<padded_layout> {
+  using view = padded_view;
+  static constexpr bool rows = true;
+
+  /// Tokens that a row takes at most if no other row of its micro-batch is longer.
+  [[nodiscard]] static std::uint64_t room(const layout_options& options,
+                                          std::uint64_t tokens) noexcept {
+    return round_up(tokens, std::lcm<std::uint64_t, std::uint64_t>(options.record_multiple,
+                                                                   options.total_multiple));
+  }
+};
+
+/// A pack of a step as the trainer sees it.
+struct delivered_pack {
+  lane_index lane = 0;
+  /// Sum of its records' estimated costs.
+  std::uint64_t cost = 0;
+  /// Its records: [first, last) of the step's `records()`.
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+namespace detail {
+
+/// A step on its way from the reading thread to the trainer.
+struct step_state {
+  step_index step = 0;
+  /// By lane, then in pack order.
+  std::vector<record_ref> records;
+  std::vector<record_role> roles;
+  std::vector<std::uint64_t> tokens;
+  std::vector<delivered_pack> packs;
+  micro_batch_list micro_batches;
+  batch_counts planned;
+  std::uint64_t cost = 0;
+  /// Written by the reading thread until the last micro-batch is submitted.
+  std::vector<digest128> record_digests;
+  std::vector<digest128> pack_digests;
+  /// Micro-batches that the trainer has not taken; only its thread uses this.
+  std::size_t remaining = 0;
+};
+
+/// A micro-batch in a slot.
+template <class Layout>
+struct filled_slot {
+  typename layout_traits<Layout>::view view;
+  std::shared_ptr<const step_state> step;
+  std::size_t micro_batch = 0;
+};
+
+template <class Layout>
+class loader_state;
+
+}  // namespace detail
+
+/// A micro-batch in host memory and the right to read it; its fields are those of the layout's
+/// view.
+///
+/// Moving it keeps spans valid. Going out of scope returns the slot to the loader.
+/// @thread_safety  None: one thread per object.
+template <class Layout>
+class leased_micro_batch : public layout_traits<Layout>::view {
+ public:
+  using view_type = typename layout_traits<Layout>::view;
+
+  /// The records, in the order of the segments or rows: indices into the step's `records()`.
+  [[nodiscard]] std::span<const std::uint32_t> record_indices() const noexcept {
+    return step_->micro_batches[index_];
+  }
+  /// (epoch, id) of one of the records.
+  /// @param segment  Below the number of records.
+  [[nodiscard]] record_ref record(std::size_t segment) const noexcept {
+    return step_->records[record_indices()[segment]];
+  }
+  /// Number of this micro-batch in its step.
+  [[nodiscard]] std::size_t index() const noexcept { return index_; }
+  /// The step it belongs to.
+  [[nodiscard]] step_index step() const noexcept { return step_->step; }
+
+  /// Returns the slot now; spans must not be used any more.
+  void release() { lease_.release(); }
+
+ private:
+  friend class detail::loader_state<Layout>;
+  leased_micro_batch(const detail::filled_slot<Layout>& from,
+                     typename staging_ring<host_backend>::lease lease)
+      : view_type(from.view),
+        lease_(std::move(lease)),
+        step_(from.step),
+        index_(from.micro_batch) {}
+
+  typename staging_ring<host_backend>::lease lease_;
+  std::shared_ptr<const detail::step_state> step_;
+  std::size_t index_;
+};
+
+/// One step of this rank: its packs, its counts, and its micro-batches in order.
+///
+/// A range: `for (auto&& micro_batch : step)` takes the micro-batches one by one, heaviest first.
+/// Those that were not taken when the loader is asked for the next step are passed over.
+/// @thread_safety  None: the thread that uses the loader.
+template <class Layout>
+class loaded_step {
+ public:
+  using micro_batch = leased_micro_batch<Layout>;
+  class iterator;
+
+  /// Number of the step in the run.
+  [[nodiscard]] step_index number() const noexcept { return state_->step; }
+  /// Packs of this rank's lanes, by lane.
+  [[nodiscard]] std::span<const delivered_pack> packs() const noexcept { return state_->packs; }
+  /// Records of all packs, one pack after the other.
+  [[nodiscard]] std::span<const record_ref> records() const noexcept { return state_->records; }
+  /// Why each record is in the step.
+  [[nodiscard]] std::span<const record_role> roles() const noexcept { return state_->roles; }
+  /// Micro-batches of this rank in this step.
+  [[nodiscard]] std::size_t micro_batches() const noexcept { return state_->micro_batches.size(); }
+  /// Records, tokens and loss tokens of this rank as planned. Loss tokens are an upper bound where
+  /// records with a loss mask were truncated; micro-batches count exactly.
+  [[nodiscard]] const batch_counts& planned() const noexcept { return state_->planned; }
+  /// Estimated cost of this rank's records.
+  [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
+
+  /// The next micro-batch, waiting for it to be read; nullopt after the last.
+  /// @throws  what ended the run on the reading thread, once; the loader is then closed.
+  [[nodiscard]] std::optional<micro_batch> next() { return owner_->next_micro_batch(*state_); }
+
+  /// Digests of the packs over (epoch, id), boundaries and token bytes, in the order of `packs()`.
+  /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
+  ///          digests.
+  [[nodiscard]] std::span<const digest128> pack_digests() const {
+    if (state_->remaining != 0) {
+      detail::throw_state_error("pack digests of step " + std::to_string(state_->step) +
+                                " are known after its last micro-batch; found " +
+                                std::to_string(state_->remaining) + " not taken");
+    }
+    if (state_->pack_digests.empty()) {
+      detail::throw_state_error("the loader was not asked for digests: loader_options::digests");
+    }
+    return state_->pack_digests;
+  }
+
+  [[nodiscard]] iterator begin() { return iterator(this); }
+  [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }
+
+  /// Single-pass iterator over the micro-batches; it holds the current one.
+  class iterator {
+   public:
+    [[nodiscard]] micro_batch& operator*() noexcept { return *current_; }
+    [[nodiscard]] micro_batch* operator->() noexcept { return &*current_; }
+    iterator& operator++() {
+      // The slot goes back before the next one is awaited, so that a ring of one slot suffices.
+      current_.reset();
+      current_ = step_->next();
+      if (!current_) step_ = nullptr;
+      return *this;
+    }
+    friend bool operator==(const iterator& a, const iterator& b) noexcept {
+      return a.step_ == b.step_;
+    }
+
+   private:
+    friend class loaded_step;
+    explicit iterator(loaded_step* step) : step_(step) {
+      if (step_ == nullptr) return;
+      current_ = step_->next();
+      if (!current_) step_ = nullptr;
+    }
+    loaded_step* step_;
+    std::optional<micro_batch> current_;
+  };
+
+ private:
+  friend class detail::loader_state<Layout>;
+  loaded_step(std::shared_ptr<detail::loader_state<Layout>> owner,
+              std::shared_ptr<detail::step_state> state)
+      : owner_(std::move(owner)), state_(std::move(state)) {}
+
+  std::shared_ptr<detail::loader_state<Layout>> owner_;
+  std::shared_ptr<detail::step_state> state_;
+};
+
+}  // namespace lanepack::inline LANEPACK_ABI
