@@ -12,6 +12,8 @@
 #include <lanepack/corpus/megatron.hpp>
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/npy.hpp>
+#include <lanepack/corpus/open.hpp>
 #include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/token_file.hpp>
 #include <lanepack/corpus/token_reads.hpp>
 #include <lanepack/corpus/token_type.hpp>

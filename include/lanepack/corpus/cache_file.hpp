@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +21,16 @@
 #include <lanepack/core/file.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
+
+/// What a cached result was made from; the cache is used only where it is the same again.
+struct cache_key {
+  /// The corpus files, in an order that the format fixes.
+  std::vector<file_identity> files;
+  /// Format and the options that change what a record is.
+  std::string variant;
+
+  friend bool operator==(const cache_key&, const cache_key&) = default;
+};
 
 namespace detail {
 
@@ -83,7 +94,7 @@ class cache_reader {
     constexpr std::size_t tail_bytes = 16;
     if (!identify_file(path)) return;
     try {
-      bytes_ = read_whole_file(path);
+      bytes_ = read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
     } catch (const data_error&) {
       return;
     }
@@ -148,6 +159,25 @@ class cache_reader {
   std::size_t end_ = 0;
   bool good_ = false;
 };
+
+inline void write_key(cache_writer& out, const cache_key& key) {
+  out.text(key.variant);
+  out.number(key.files.size());
+  for (const file_identity& file : key.files) {
+    out.number(file.size);
+    out.number(static_cast<std::uint64_t>(file.mtime_ns));
+  }
+}
+
+/// True where the key that `in` holds is `key`.
+inline bool read_key(cache_reader& in, const cache_key& key) {
+  if (in.text() != key.variant || in.number() != key.files.size()) return false;
+  for (const file_identity& file : key.files) {
+    if (in.number() != file.size) return false;
+    if (in.number() != static_cast<std::uint64_t>(file.mtime_ns)) return false;
+  }
+  return in.good();
+}
 
 }  // namespace detail
 

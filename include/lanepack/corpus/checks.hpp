@@ -1,9 +1,10 @@
 #pragma once
 
 /// @file
-/// What every source does alike: bounds of ids and ranges, loss tokens without a mask.
+/// What every source does alike: bounds of ids and ranges, loss tokens without a mask, progress.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/error.hpp>
+#include <lanepack/core/progress.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
 
@@ -64,6 +66,32 @@ inline void fill_loss_masks(std::span<const record_read> reads) {
     std::fill(read.loss_mask.begin(), read.loss_mask.end(), std::uint8_t{1});
   }
 }
+
+/// Tells a listener how much is done; threads that come while it is being told go on.
+class chunk_progress {
+ public:
+  chunk_progress(const progress_callback& callback, std::uint64_t total)
+      : callback_(callback), total_(total) {}
+
+  void advance(std::uint64_t amount) {
+    done_.fetch_add(amount, std::memory_order_relaxed);
+    if (!callback_) return;
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return;
+    const std::uint64_t done = done_.load(std::memory_order_relaxed);
+    if (done < total_) callback_(done, total_);
+  }
+
+  void finish() const {
+    if (callback_) callback_(total_, total_);
+  }
+
+ private:
+  const progress_callback& callback_;
+  std::uint64_t total_;
+  std::atomic<std::uint64_t> done_{0};
+  std::mutex mutex_;
+};
 
 /// A digest that is made by whoever asks for it first.
 /// @thread_safety  Any number of threads; `make` is called by one of them.

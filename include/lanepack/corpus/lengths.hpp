@@ -20,6 +20,7 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/file.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/cache_file.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/npy.hpp>
@@ -75,6 +76,13 @@ class length_source {
     return {.has_payload = false, .has_all_shapes = true, .has_loss_mask = false};
   }
 
+  /// What results made from this source have to be kept under; no files for lengths in memory.
+  [[nodiscard]] cache_key identity() const {
+    cache_key key{.files = {}, .variant = "lengths"};
+    if (identity_) key.files.push_back(*identity_);
+    return key;
+  }
+
   /// @throws state_error  An id is not in the corpus.
   /// @throws data_error   A length of a mapped table is not in [0, 2^32).
   void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
@@ -127,7 +135,8 @@ class length_source {
       : type_(header.type),
         data_offset_(header.data_offset),
         size_(header.count),
-        origin_(file.path()) {
+        origin_(file.path()),
+        identity_(file.identity()) {
     if (file.access() == file_access::mapped) {
       data_ = file.mapping() + header.data_offset;
       file_.emplace(std::move(file));
@@ -173,6 +182,7 @@ class length_source {
   std::uint64_t data_offset_ = 0;
   std::uint64_t size_ = 0;
   std::string origin_;
+  std::optional<file_identity> identity_;
   detail::lazy_digest fingerprint_;
 };
 

@@ -37,6 +37,7 @@
 #include <lanepack/core/parallel.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/block_cache.hpp>
+#include <lanepack/corpus/cache_file.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/token_reads.hpp>
@@ -196,6 +197,14 @@ inline megatron_header read_megatron_header(const input_file& index) {
   }
   header.type = *type;
   return header;
+}
+
+/// Format and record of a corpus, for `cache_key`.
+inline std::string megatron_variant(const megatron_options& options) {
+  std::string variant = "megatron";
+  variant += options.record == megatron_record::document ? " documents" : " sequences";
+  if (options.pointers == megatron_pointers::recomputed) variant += " recomputed";
+  return variant;
 }
 
 /// `prefix` of a path with or without its `.bin` or `.idx`.
@@ -559,9 +568,10 @@ class megatron_source {
   }
   /// The index has modes (text or image) for its sequences; they are not interpreted.
   [[nodiscard]] bool is_multimodal() const { return header().multimodal; }
-  /// Identity of the `.idx` and the `.bin` when they were opened.
-  [[nodiscard]] std::array<file_identity, 2> identities() const {
-    return {self_->index.file().identity(), self_->bin.identity()};
+  /// What results made from this source have to be kept under.
+  [[nodiscard]] cache_key identity() const {
+    return {.files = {self_->index.file().identity(), self_->bin.identity()},
+            .variant = detail::megatron_variant(self_->options)};
   }
 
   /// @throws state_error  An id is not in the corpus.

@@ -27,6 +27,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/cache_file.hpp>
+#include <lanepack/corpus/checks.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -248,32 +249,6 @@ struct longer_first {
   }
 };
 
-/// Tells a listener how many records are done; threads that come while it is being told go on.
-class scan_progress {
- public:
-  scan_progress(const progress_callback& callback, std::uint64_t total)
-      : callback_(callback), total_(total) {}
-
-  void advance(std::uint64_t records) {
-    done_.fetch_add(records, std::memory_order_relaxed);
-    if (!callback_) return;
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return;
-    const std::uint64_t done = done_.load(std::memory_order_relaxed);
-    if (done < total_) callback_(done, total_);
-  }
-
-  void finish() const {
-    if (callback_) callback_(total_, total_);
-  }
-
- private:
-  const progress_callback& callback_;
-  std::uint64_t total_;
-  std::atomic<std::uint64_t> done_{0};
-  std::mutex mutex_;
-};
-
 inline void check_threads(unsigned threads) {
   if (threads == 0) throw_invalid_option("threads", "0", "at least 1");
 }
@@ -293,7 +268,7 @@ std::vector<std::unique_ptr<State>> scan_shapes(const any_source& source,
         "with an index");
   }
   const std::uint64_t size = source.size();
-  scan_progress progress(options.progress, size);
+  chunk_progress progress(options.progress, size);
   std::mutex mutex;
   std::vector<std::unique_ptr<State>> idle;
   parallel_for(ceil_div(size, chunk_records), options.threads, [&](std::uint64_t chunk) {
@@ -449,38 +424,9 @@ struct summary_part {
   return all;
 }
 
-/// What a cached result was made from; the cache is used only where it is the same again.
-struct cache_key {
-  /// The corpus files, in an order that the format fixes.
-  std::vector<file_identity> files;
-  /// Format and the options that change what a record is.
-  std::string variant;
-
-  friend bool operator==(const cache_key&, const cache_key&) = default;
-};
-
 namespace detail {
 
 inline constexpr std::string_view summary_cache_kind = "lanepack summary 1";
-
-inline void write_key(cache_writer& out, const cache_key& key) {
-  out.text(key.variant);
-  out.number(key.files.size());
-  for (const file_identity& file : key.files) {
-    out.number(file.size);
-    out.number(static_cast<std::uint64_t>(file.mtime_ns));
-  }
-}
-
-/// True where the key that `in` holds is `key`.
-inline bool read_key(cache_reader& in, const cache_key& key) {
-  if (in.text() != key.variant || in.number() != key.files.size()) return false;
-  for (const file_identity& file : key.files) {
-    if (in.number() != file.size) return false;
-    if (in.number() != static_cast<std::uint64_t>(file.mtime_ns)) return false;
-  }
-  return in.good();
-}
 
 }  // namespace detail
 
@@ -543,6 +489,17 @@ inline bool save_summary(const std::string& path, const cache_key& key,
       summary.histogram.tokens() != summary.tokens) {
     return std::nullopt;
   }
+  return summary;
+}
+
+/// The summary saved at `path` under this key, or a new one, which is then saved there.
+/// @throws invalid_option, state_error, data_error  As `summarize`.
+[[nodiscard]] inline corpus_summary cached_summary(const any_source& source,
+                                                   const std::string& path, const cache_key& key,
+                                                   const summary_options& options = {}) {
+  if (auto saved = load_summary(path, key)) return *std::move(saved);
+  corpus_summary summary = summarize(source, options);
+  save_summary(path, key, summary);
   return summary;
 }
 
