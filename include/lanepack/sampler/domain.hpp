@@ -23,8 +23,8 @@ namespace lanepack::inline LANEPACK_ABI {
 /// The records of a corpus that may be emitted, numbered densely in ascending order of their ids.
 ///
 /// Copies share the table of excluded ids.
-/// @complexity     Memory 8 bytes an excluded record; `id` and `index` O(log excluded), O(1) where
-///                 nothing is excluded.
+/// @complexity     Memory 10 bytes an excluded record; `id` O(1) where those are spread evenly and
+///                 O(log excluded) at worst, `index` O(log excluded).
 /// @thread_safety  Const members may be called by any number of threads.
 class record_domain {
  public:
@@ -44,10 +44,7 @@ class record_domain {
       }
     }
     if (excluded.empty()) return;
-    // What is stored is the number of feasible records before each excluded one: the search for a
-    // dense number then compares stored words only.
-    for (std::size_t i = 0; i < excluded.size(); ++i) excluded[i] -= i;
-    before_ = std::make_shared<const std::vector<std::uint64_t>>(std::move(excluded));
+    table_ = std::make_shared<const table>(size - excluded.size(), std::move(excluded));
   }
 
   /// Number of feasible records.
@@ -56,37 +53,39 @@ class record_domain {
   [[nodiscard]] std::uint64_t corpus_size() const noexcept { return corpus_size_; }
   /// Number of records that are left out.
   [[nodiscard]] std::uint64_t excluded_count() const noexcept {
-    return before_ == nullptr ? 0 : before_->size();
+    return table_ == nullptr ? 0 : table_->before.size();
   }
 
   /// The id of feasible record number `index`.
   /// @pre  `index < size()`.
   [[nodiscard]] record_id id(std::uint64_t index) const noexcept {
     LANEPACK_ASSERT(index < size());
-    return before_ == nullptr ? index : index + excluded_up_to(index);
+    return table_ == nullptr ? index : index + table_->up_to(index);
   }
 
   /// Replaces feasible numbers by their ids.
   /// @pre  Every number is below `size()`.
   void to_ids(std::span<std::uint64_t> indices) const noexcept {
-    if (before_ == nullptr) return;
-    for (std::uint64_t& index : indices) index += excluded_up_to(index);
+    if (table_ == nullptr) return;
+    const table& excluded = *table_;
+    for (std::uint64_t& index : indices) index += excluded.up_to(index);
   }
 
   /// The dense number of record `id`, or nullopt where it is excluded or not in the corpus.
   [[nodiscard]] std::optional<std::uint64_t> index(record_id id) const noexcept {
     if (id >= corpus_size_) return std::nullopt;
-    if (before_ == nullptr) return id;
-    // Excluded ids below or at `id`: the stored word plus its place is the excluded id.
+    if (table_ == nullptr) return id;
+    // A stored word plus its place is the excluded id.
+    const std::vector<std::uint64_t>& before = table_->before;
     std::size_t first = 0;
-    std::size_t count = before_->size();
+    std::size_t count = before.size();
     while (count != 0) {
       const std::size_t half = count / 2;
-      const bool past = (*before_)[first + half] + (first + half) <= id;
+      const bool past = before[first + half] + (first + half) <= id;
       first += past ? half + 1 : 0;
       count = past ? count - half - 1 : half;
     }
-    if (first != 0 && (*before_)[first - 1] + (first - 1) == id) return std::nullopt;
+    if (first != 0 && before[first - 1] + (first - 1) == id) return std::nullopt;
     return id - first;
   }
 
@@ -94,6 +93,41 @@ class record_domain {
   [[nodiscard]] bool contains(record_id id) const noexcept { return index(id).has_value(); }
 
  private:
+  struct table {
+    table(std::uint64_t feasible, std::vector<record_id> excluded) : before(std::move(excluded)) {
+      for (std::size_t i = 0; i < before.size(); ++i) before[i] -= i;
+      if (feasible == 0) return;
+      while (((feasible - 1) >> shift) > before.size() / 4) ++shift;
+      const std::size_t buckets = static_cast<std::size_t>((feasible - 1) >> shift) + 1;
+      starts.reserve(buckets + 1);
+      std::size_t place = 0;
+      for (std::size_t bucket = 0; bucket <= buckets; ++bucket) {
+        while (place < before.size() && (before[place] >> shift) < bucket) ++place;
+        starts.push_back(place);
+      }
+    }
+
+    /// Number of words that are at most `index`.
+    [[nodiscard]] std::uint64_t up_to(std::uint64_t index) const noexcept {
+      const auto bucket = static_cast<std::size_t>(index >> shift);
+      std::size_t first = starts[bucket];
+      std::size_t count = starts[bucket + 1] - first;
+      while (count != 0) {
+        // Without a branch: the outcome cannot be predicted in a shuffled order.
+        const std::size_t half = (count + 1) / 2;
+        first += half * static_cast<std::size_t>(before[first + half - 1] <= index);
+        count -= half;
+      }
+      return first;
+    }
+
+    /// Number of feasible records before each excluded one.
+    std::vector<std::uint64_t> before;
+    /// Number of those words before each bucket of 2^shift indices.
+    std::vector<std::uint64_t> starts;
+    unsigned shift = 0;
+  };
+
   static std::uint64_t checked(std::uint64_t size) {
     if (size > max_permutation_size) {
       detail::throw_invalid_option("records", std::to_string(size), "at most 2^63");
@@ -101,21 +135,8 @@ class record_domain {
     return size;
   }
 
-  /// Number of stored words that are at most `index`.
-  [[nodiscard]] std::uint64_t excluded_up_to(std::uint64_t index) const noexcept {
-    const std::uint64_t* base = before_->data();
-    std::size_t count = before_->size();
-    // Without branches: the outcome of a comparison cannot be predicted in a shuffled order.
-    while (count > 1) {
-      const std::size_t half = count / 2;
-      base += half * static_cast<std::size_t>(base[half - 1] <= index);
-      count -= half;
-    }
-    return static_cast<std::uint64_t>(base - before_->data()) + (*base <= index ? 1 : 0);
-  }
-
   std::uint64_t corpus_size_;
-  std::shared_ptr<const std::vector<std::uint64_t>> before_;
+  std::shared_ptr<const table> table_;
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI
