@@ -97,8 +97,8 @@ class step_cost_metrics {
   double lag_second_square_ = 0;
 };
 
-/// Collects what a policy does to the weight of a token, where a loss is divided by the tokens of its
-/// step: a token in a step with many tokens weighs less.
+/// Collects what a policy does to the weight of a token, where a loss is divided by the tokens of
+/// its step: a token in a step with many tokens weighs less.
 class token_weight_metrics {
  public:
   /// Adds one step: the tokens of each of its records, over all ranks.
@@ -121,8 +121,8 @@ class token_weight_metrics {
     return tokens_ > 0 ? largest_ * steps_ / tokens_ : 1;
   }
 
-  /// Mean weight of the tokens in the longest 1 % of records over the mean weight of all tokens; the
-  /// records at the boundary length count in the share that fills the 1 %.
+  /// Mean weight of the tokens in the longest 1 % of records over the mean weight of all tokens;
+  /// the records at the boundary length count in the share that fills the 1 %.
   [[nodiscard]] double token_weight_p99() const {
     std::vector<std::pair<std::uint64_t, length_class>> sorted(by_length_.begin(),
                                                                by_length_.end());
