@@ -31,7 +31,7 @@ struct step_window {
   /// Packs of every step: 1 for a lane-local stream, L where one stream plans all lanes.
   std::uint32_t packs_per_step = 1;
   /// Steps from `first_step` until the stream has to be empty; nullopt where it never drains.
-  std::optional<std::uint64_t> steps_to_drain;
+  std::optional<std::uint64_t> steps_to_drain = std::nullopt;
 };
 
 /// Which arrivals one object of a policy sees.
@@ -58,13 +58,12 @@ struct policy_state {
 ///
 /// Semantic requirements on a model:
 /// - `form(window, arrivals, out)` appends exactly `steps x packs_per_step` packs, step by step,
-/// each
-///   of `records_per_pack` records, out of the records held and `arrivals`; the rest stays held;
+///   each of `records_per_pack` records, out of the records held and `arrivals`; the rest stays
+///   held;
 /// - it depends on the options, the arrivals and the earlier calls alone: integers only, every tie
 ///   broken by (cost, arrival);
 /// - a policy with `buffered_steps() == 0` holds nothing between calls and needs no earlier call,
-/// so
-///   it can start at any window;
+///   so it can start at any window;
 /// - `held()` lists what is held between calls; `save` and `restore` move it across a restart.
 template <class Policy>
 concept lookahead_policy = requires(Policy& policy, const Policy& view, const step_window& window,
