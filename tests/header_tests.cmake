@@ -29,3 +29,12 @@ add_test(NAME headers.rules
          COMMAND ${CMAKE_COMMAND} "-DINCLUDE_DIR=${lanepack_include_dir}" "-DLISTED=${listed_headers}" -P
                  "${CMAKE_CURRENT_SOURCE_DIR}/headers/check_rules.cmake")
 set_tests_properties(headers.rules PROPERTIES LABELS headers TIMEOUT ${LANEPACK_TEST_TIMEOUT})
+
+# What a user waits for: the loop of twenty lines, with all headers of the core.
+add_test(
+  NAME headers.compile_time
+  COMMAND
+    ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${PROJECT_SOURCE_DIR}/examples/loop.cpp"
+    "-DINCLUDE_DIR=${lanepack_include_dir}" "-DOBJECT=${CMAKE_CURRENT_BINARY_DIR}/loop.o" -DSECONDS=5 -P
+    "${CMAKE_CURRENT_SOURCE_DIR}/headers/compile_time.cmake")
+set_tests_properties(headers.compile_time PROPERTIES LABELS headers TIMEOUT 300)
