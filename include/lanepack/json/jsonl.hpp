@@ -4,11 +4,8 @@
 /// `jsonl_source`: a JSON Lines file of token arrays, read through an index of its lines.
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <span>
@@ -27,6 +24,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/summary.hpp>
 #include <lanepack/json/token_line.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -94,44 +92,54 @@ inline void validate(const jsonl_options& options) {
   return name;
 }
 
-/// The fault of a line whose number is not known yet.
+/// The fault of a line whose number is known within its chunk only.
 struct jsonl_line_fault {
-  std::uint64_t chunk = 0;
+  /// Number in the chunk, from 1.
+  std::uint64_t line = 0;
+  /// Byte of the file.
   std::uint64_t offset = 0;
   std::string what;
 };
 
-/// Finds the lines that begin in one range of a file.
-class jsonl_chunk_scan {
- public:
-  jsonl_chunk_scan(const input_file& file, const token_line_options& keys) noexcept
-      : file_(file), parser_(keys) {}
-
-  /// Records that begin in [begin, end); `blank_lines` counts from the start of the range.
+/// The lines that begin in one range of a file.
+struct jsonl_chunk {
+  /// Records; `blank_lines` counts from the start of the range.
   std::vector<jsonl_line> lines;
-  /// Lines that begin there, blank ones included, up to the faulty one if there is one.
+  /// Lines, blank ones included; up to the first fault where that ends the scan.
   std::uint64_t line_count = 0;
   std::uint64_t blank_count = 0;
+  /// The first faults.
+  std::vector<jsonl_line_fault> faults;
+  std::uint64_t fault_count = 0;
+};
 
-  /// @throws jsonl_line_fault  A line is not a record.
-  void run(std::uint64_t chunk, std::uint64_t begin, std::uint64_t end) {
-    // The byte in front tells whether a line begins at `begin`.
-    first_ = chunk == 0 ? begin : begin - 1;
+/// Reads the lines of one chunk.
+class jsonl_chunk_scan {
+ public:
+  /// @param fault_limit  Faults that are kept, at least 1; with 1 the scan ends at the first.
+  jsonl_chunk_scan(const input_file& file, const token_line_options& keys, std::size_t fault_limit)
+      : file_(file), parser_(keys), fault_limit_(fault_limit) {}
+
+  /// Reads the lines that begin in [begin, end). A line begins at `begin` if it is the first of the
+  /// file or the byte in front ends one.
+  [[nodiscard]] jsonl_chunk run(bool is_first, std::uint64_t begin, std::uint64_t end) && {
+    first_ = is_first ? begin : begin - 1;
     buffer_.resize(static_cast<std::size_t>(end - first_));
     file_.read_at(first_, std::as_writable_bytes(std::span(buffer_)));
     std::size_t at = 0;
-    if (chunk != 0) {
+    if (!is_first) {
       const std::size_t newline = find_newline(0);
-      if (newline == npos) return;
-      at = newline + 1;
+      at = newline == npos ? buffer_.size() : newline + 1;
     }
     while (first_ + at < end) {
       std::size_t newline = find_newline(at);
       while (newline == npos && first_ + buffer_.size() < file_.size()) newline = extend(at);
       const std::size_t stop = newline == npos ? buffer_.size() : newline;
-      take(chunk, at, std::string_view(buffer_).substr(at, stop - at));
+      take(first_ + at, std::string_view(buffer_).substr(at, stop - at));
+      if (fault_limit_ == 1 && found_.fault_count != 0) break;
       at = stop + 1;
     }
+    return std::move(found_);
   }
 
  private:
@@ -151,35 +159,41 @@ class jsonl_chunk_scan {
     return find_newline(old);
   }
 
-  void take(std::uint64_t chunk, std::size_t at, std::string_view line) {
-    ++line_count;
-    const std::uint64_t offset = first_ + at;
+  void take(std::uint64_t offset, std::string_view line) {
+    ++found_.line_count;
     if (line.find_first_not_of(" \t\r") == npos) {
-      ++blank_count;
+      ++found_.blank_count;
       return;
     }
-    if (line.size() > std::numeric_limits<std::uint32_t>::max()) {
-      throw jsonl_line_fault{
-          chunk, offset,
-          "found a line of " + std::to_string(line.size()) + " bytes, expected fewer than 2^32"};
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (line.size() > most) {
+      add_fault(offset, "found a line of " + std::to_string(line.size()) +
+                            " bytes, expected fewer than 2^32");
+      return;
     }
     if (!parser_.parse(line)) {
-      throw jsonl_line_fault{chunk, offset + parser_.fault().offset, parser_.fault().what};
+      add_fault(offset + parser_.fault().offset, parser_.fault().what);
+      return;
     }
-    lines.push_back({offset, static_cast<std::uint32_t>(line.size()),
-                     static_cast<std::uint32_t>(parser_.tokens().size()),
-                     static_cast<std::uint32_t>(parser_.loss_tokens()), saturate(blank_count)});
+    found_.lines.push_back({offset, static_cast<std::uint32_t>(line.size()),
+                            static_cast<std::uint32_t>(parser_.tokens().size()),
+                            static_cast<std::uint32_t>(parser_.loss_tokens()),
+                            static_cast<std::uint32_t>(std::min(found_.blank_count, most))});
   }
 
-  static std::uint32_t saturate(std::uint64_t value) noexcept {
-    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    return static_cast<std::uint32_t>(std::min(value, most));
+  LANEPACK_COLD void add_fault(std::uint64_t offset, const std::string& what) {
+    ++found_.fault_count;
+    if (found_.faults.size() < fault_limit_) {
+      found_.faults.push_back({found_.line_count, offset, what});
+    }
   }
 
   const input_file& file_;
   token_line_parser parser_;
+  std::size_t fault_limit_;
   std::uint64_t first_ = 0;
   std::string buffer_;
+  jsonl_chunk found_;
 };
 
 /// Bytes of the byte order mark that a file begins with, 0 or 3.
@@ -189,11 +203,53 @@ class jsonl_chunk_scan {
   return start == "\xef\xbb\xbf" ? 3 : 0;
 }
 
-struct jsonl_chunk_result {
-  std::vector<jsonl_line> lines;
-  std::uint64_t line_count = 0;
-  std::uint64_t blank_count = 0;
-};
+/// Reads all lines of a file. With a `fault_limit` of 1 chunks after one with a fault may be
+/// missing.
+[[nodiscard]] inline std::vector<jsonl_chunk> scan_jsonl_chunks(const input_file& file,
+                                                                const jsonl_options& options,
+                                                                std::size_t fault_limit) {
+  struct stop {};
+  validate(options);
+  const std::uint64_t start = byte_order_mark(file);
+  const std::uint64_t count = ceil_div(file.size() - start, options.chunk_bytes);
+  std::vector<jsonl_chunk> chunks(static_cast<std::size_t>(count));
+  chunk_progress progress(options.progress, file.size() - start);
+  try {
+    parallel_for(count, options.threads.value_or(available_threads()), [&](std::uint64_t i) {
+      const std::uint64_t begin = start + i * options.chunk_bytes;
+      const std::uint64_t bytes = std::min(options.chunk_bytes, file.size() - begin);
+      jsonl_chunk& chunk = chunks[static_cast<std::size_t>(i)];
+      chunk = jsonl_chunk_scan(file, options.keys, fault_limit).run(i == 0, begin, begin + bytes);
+      if (fault_limit == 1 && chunk.fault_count != 0) throw stop{};
+      progress.advance(bytes);
+    });
+  } catch (const stop&) {
+    return chunks;
+  }
+  file.check_unchanged();
+  progress.finish();
+  return chunks;
+}
+
+/// The first faults of a file, at most `limit`, with their line numbers.
+[[nodiscard]] inline std::vector<data_error> locate_faults(const input_file& file,
+                                                           std::span<const jsonl_chunk> chunks,
+                                                           std::size_t limit) {
+  std::vector<data_error> errors;
+  std::uint64_t lines = 0;
+  for (const jsonl_chunk& chunk : chunks) {
+    for (const jsonl_line_fault& fault : chunk.faults) {
+      if (errors.size() == limit) return errors;
+      errors.emplace_back(data_location{.path = file.path(),
+                                        .byte_offset = fault.offset,
+                                        .record = {},
+                                        .line = lines + fault.line},
+                          fault.what);
+    }
+    lines += chunk.line_count;
+  }
+  return errors;
+}
 
 }  // namespace detail
 
@@ -209,54 +265,51 @@ struct jsonl_chunk_result {
 ///               `chunk_bytes`.
 [[nodiscard]] inline jsonl_index scan_jsonl(const input_file& file,
                                             const jsonl_options& options = {}) {
-  detail::validate(options);
-  const std::uint64_t start = detail::byte_order_mark(file);
-  const std::uint64_t chunks = ceil_div(file.size() - start, options.chunk_bytes);
-  std::vector<detail::jsonl_chunk_result> results(static_cast<std::size_t>(chunks));
-  detail::chunk_progress progress(options.progress, file.size() - start);
-  try {
-    parallel_for(chunks, options.threads.value_or(available_threads()), [&](std::uint64_t chunk) {
-      const std::uint64_t begin = start + chunk * options.chunk_bytes;
-      const std::uint64_t bytes = std::min(options.chunk_bytes, file.size() - begin);
-      detail::jsonl_chunk_scan scan(file, options.keys);
-      detail::jsonl_chunk_result& result = results[static_cast<std::size_t>(chunk)];
-      try {
-        scan.run(chunk, begin, begin + bytes);
-      } catch (const detail::jsonl_line_fault&) {
-        result.line_count = scan.line_count;
-        throw;
-      }
-      result = {std::move(scan.lines), scan.line_count, scan.blank_count};
-      progress.advance(bytes);
-    });
-  } catch (const detail::jsonl_line_fault& fault) {
-    std::uint64_t line = 0;
-    for (std::uint64_t chunk = 0; chunk <= fault.chunk; ++chunk) {
-      line += results[static_cast<std::size_t>(chunk)].line_count;
-    }
-    detail::throw_data_error(
-        {.path = file.path(), .byte_offset = fault.offset, .record = {}, .line = line}, fault.what);
-  }
-  file.check_unchanged();
+  std::vector<detail::jsonl_chunk> chunks = detail::scan_jsonl_chunks(file, options, 1);
+  const std::vector<data_error> errors = detail::locate_faults(file, chunks, 1);
+  if (!errors.empty()) throw data_error(errors.front());
 
   jsonl_index index;
   std::size_t records = 0;
-  for (const auto& result : results) records += result.lines.size();
+  for (const detail::jsonl_chunk& chunk : chunks) records += chunk.lines.size();
   index.lines.reserve(records);
   std::uint64_t blank_lines = 0;
-  for (auto& result : results) {
-    for (jsonl_line line : result.lines) {
+  for (detail::jsonl_chunk& chunk : chunks) {
+    for (jsonl_line line : chunk.lines) {
       constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
       line.blank_lines = static_cast<std::uint32_t>(std::min(blank_lines + line.blank_lines, most));
       index.tokens += line.tokens;
       index.loss_tokens += line.loss_tokens;
       index.lines.push_back(line);
     }
-    blank_lines += result.blank_count;
-    result.lines = {};
+    blank_lines += chunk.blank_count;
+    chunk.lines = {};
   }
-  progress.finish();
   return index;
+}
+
+/// What is wrong with a JSON Lines file.
+struct jsonl_problems {
+  /// Lines that are not records.
+  std::uint64_t count = 0;
+  /// The first of them, in the order of the file.
+  std::vector<data_error> first;
+};
+
+/// Reads all of a JSON Lines file and returns which lines are not records, instead of stopping at
+/// the first as `scan_jsonl` does.
+/// @param limit  Problems that are listed, at least 1.
+/// @throws data_error  The file cannot be read or changes meanwhile.
+[[nodiscard]] inline jsonl_problems find_jsonl_problems(const input_file& file,
+                                                        const jsonl_options& options,
+                                                        std::size_t limit) {
+  if (limit == 0) detail::throw_invalid_option("limit", "0", "at least 1");
+  // A limit of 1 would end the scan early.
+  const auto chunks = detail::scan_jsonl_chunks(file, options, std::max<std::size_t>(limit, 2));
+  jsonl_problems problems;
+  for (const detail::jsonl_chunk& chunk : chunks) problems.count += chunk.fault_count;
+  problems.first = detail::locate_faults(file, chunks, limit);
+  return problems;
 }
 
 namespace detail {
@@ -511,6 +564,11 @@ class jsonl_source {
 
   [[nodiscard]] std::string describe() const {
     return "JSON Lines, " + file_.path() + ", " + std::to_string(size()) + " records";
+  }
+
+  /// What results made from this source have to be kept under.
+  [[nodiscard]] cache_key identity() const {
+    return {.files = {file_.identity()}, .variant = "jsonl " + detail::digest_of(keys_).hex()};
   }
 
   [[nodiscard]] const input_file& file() const noexcept { return file_; }

@@ -1,0 +1,12 @@
+#pragma once
+
+/// @file
+/// Everything that needs nlohmann/json: JSON Lines, model configurations, cost model files.
+
+#include <lanepack/json/cost_model.hpp>
+#include <lanepack/json/jsonl.hpp>
+#include <lanepack/json/model_config.hpp>
+#include <lanepack/json/object.hpp>
+#include <lanepack/json/open_corpus.hpp>
+#include <lanepack/json/summary.hpp>
+#include <lanepack/json/token_line.hpp>
