@@ -65,8 +65,9 @@ class plan_arguments {
     app.add_option("--epochs", epochs_, "Passes over the corpus");
     app.add_option("--epoch-end", rule_, "drop_last, pad, continue or finite");
     app.add_option("--steps", steps_, "Steps after which the run ends");
-    app.add_option("--skip-steps", skips_, "Ranges FIRST:LAST of steps that are not delivered; LAST "
-                                           "itself is delivered again");
+    app.add_option("--skip-steps", skips_,
+                   "Ranges FIRST:LAST of steps that are not delivered; LAST "
+                   "itself is delivered again");
     app.add_option("--pack-size-change", changes_,
                    "STEP:B, from which step packs have B records; may be repeated");
     app.add_option("--shuffle", shuffle_, "full, block or none");
@@ -80,8 +81,9 @@ class plan_arguments {
     app.add_option("--infeasible", infeasible_,
                    "Records above the capacity: fail, skip_and_count or truncate");
     app.add_option("--empty", empty_, "Records without tokens: fail or skip_and_count");
-    app.add_option("--model", model_,
-                   "Cost model: a Hugging Face config.json or saved coefficients; else 24576 L + L^2")
+    app.add_option(
+           "--model", model_,
+           "Cost model: a Hugging Face config.json or saved coefficients; else 24576 L + L^2")
         ->type_name("FILE");
   }
 

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -63,6 +64,30 @@ class command_line {
   const char* const* argv_;
   CLI::App app_;
 };
+
+/// Accepts whole numbers from `least` on. CLI11's own ranges print their bounds as doubles.
+inline CLI::Validator at_least(std::uint64_t least) {
+  return CLI::Validator(
+      [least](std::string& text) {
+        std::uint64_t value = 0;
+        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
+        return "found " + text + ", expected an integer of at least " + std::to_string(least);
+      },
+      std::string());
+}
+
+/// Accepts the keys of `choices`.
+template <class Map>
+CLI::Validator one_of(const Map& choices) {
+  std::string names;
+  for (const auto& choice : choices) names += (names.empty() ? "" : ", ") + choice.first;
+  return CLI::Validator(
+      [choices, names](std::string& text) {
+        if (choices.count(text) != 0) return std::string();
+        return "found " + text + ", expected one of " + names;
+      },
+      std::string());
+}
 
 /// Prints `program: message` to stderr; further lines of the message are indented.
 inline void print_error(const std::string& program, std::string_view message) {
