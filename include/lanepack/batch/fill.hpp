@@ -17,26 +17,54 @@ namespace detail {
 
 // Loops of a constant number of turns over memory that cannot overlap become vector code at -O2
 // already, with any compiler.
-inline constexpr std::size_t fill_block = 64;
+
+template <std::size_t Count>
+void position_block(std::int32_t* out, std::int32_t first) noexcept {
+  for (std::int32_t k = 0; k < static_cast<std::int32_t>(Count); ++k) out[k] = first + k;
+}
 
 /// Writes 0, 1, 2, ...
 inline void fill_positions(std::int32_t* positions, std::size_t count) noexcept {
   std::size_t i = 0;
-  for (; i + fill_block <= count; i += fill_block) {
-    const auto base = static_cast<std::int32_t>(i);
-    for (std::int32_t k = 0; k < static_cast<std::int32_t>(fill_block); ++k) {
-      positions[i + static_cast<std::size_t>(k)] = base + k;
-    }
+  for (; i + 64 <= count; i += 64) {
+    position_block<64>(positions + i, static_cast<std::int32_t>(i));
   }
+  for (; i + 8 <= count; i += 8) position_block<8>(positions + i, static_cast<std::int32_t>(i));
   for (; i < count; ++i) positions[i] = static_cast<std::int32_t>(i);
 }
 
 inline void fill_value(std::int32_t* out, std::size_t count, std::int32_t value) noexcept {
+  constexpr std::size_t block = 64;
   std::size_t i = 0;
-  for (; i + fill_block <= count; i += fill_block) {
-    for (std::size_t k = 0; k < fill_block; ++k) out[i + k] = value;
+  for (; i + block <= count; i += block) {
+    for (std::size_t k = 0; k < block; ++k) out[i + k] = value;
   }
   for (; i < count; ++i) out[i] = value;
+}
+
+/// `shift_masked` for `Count` positions, a multiple of 8 up to 64.
+template <std::size_t Count>
+std::uint64_t shift_block(const std::int32_t* tokens, std::uint8_t* mask,
+                          std::int32_t* labels) noexcept {
+  std::array<std::uint8_t, Count> next;
+  std::memcpy(next.data(), mask + 1, Count);
+  for (std::size_t k = 0; k < Count; ++k) next[k] = static_cast<std::uint8_t>(next[k] != 0);
+  std::memcpy(mask, next.data(), Count);
+  if (labels != nullptr) {
+    std::array<std::int32_t, Count> shifted;
+    std::memcpy(shifted.data(), tokens + 1, sizeof(shifted));
+    for (std::size_t k = 0; k < Count; ++k) {
+      const auto keep = -static_cast<std::int32_t>(next[k]);
+      shifted[k] = (shifted[k] & keep) | (ignored_label & ~keep);
+    }
+    std::memcpy(labels, shifted.data(), sizeof(shifted));
+  }
+  // Eight sums side by side in the bytes of a word; together they stay below 256.
+  std::array<std::uint64_t, Count / 8> words;
+  std::memcpy(words.data(), next.data(), Count);
+  std::uint64_t sums = 0;
+  for (const std::uint64_t word : words) sums += word;
+  return (sums * 0x0101010101010101) >> 56;
 }
 
 /// Shifts a loss mask of `count` + 1 bytes by one and makes the labels that it selects:
@@ -48,28 +76,9 @@ inline std::uint64_t shift_masked(const std::int32_t* tokens, std::uint8_t* mask
                                   std::int32_t* labels, std::size_t count) noexcept {
   std::uint64_t ones = 0;
   std::size_t i = 0;
-  for (; i + fill_block <= count; i += fill_block) {
-    std::array<std::uint8_t, fill_block> next;
-    std::memcpy(next.data(), mask + i + 1, fill_block);
-    for (std::size_t k = 0; k < fill_block; ++k) {
-      next[k] = static_cast<std::uint8_t>(next[k] != 0);
-    }
-    std::memcpy(mask + i, next.data(), fill_block);
-    // Eight sums side by side in the bytes of a word; together they stay below 256.
-    std::array<std::uint64_t, fill_block / 8> words;
-    std::memcpy(words.data(), next.data(), fill_block);
-    std::uint64_t sums = 0;
-    for (const std::uint64_t word : words) sums += word;
-    ones += (sums * 0x0101010101010101) >> 56;
-    if (labels == nullptr) continue;
-    std::array<std::int32_t, fill_block> shifted;
-    std::memcpy(shifted.data(), tokens + i + 1, sizeof(shifted));
-    for (std::size_t k = 0; k < fill_block; ++k) {
-      const auto keep = -static_cast<std::int32_t>(next[k]);
-      shifted[k] = (shifted[k] & keep) | (ignored_label & ~keep);
-    }
-    std::memcpy(labels + i, shifted.data(), sizeof(shifted));
-  }
+  const auto label = [&]() noexcept { return labels == nullptr ? nullptr : labels + i; };
+  for (; i + 64 <= count; i += 64) ones += shift_block<64>(tokens + i, mask + i, label());
+  for (; i + 16 <= count; i += 16) ones += shift_block<16>(tokens + i, mask + i, label());
   for (; i < count; ++i) {
     const bool wanted = mask[i + 1] != 0;
     mask[i] = wanted ? 1 : 0;
