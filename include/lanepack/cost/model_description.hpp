@@ -242,7 +242,7 @@ inline void validate(const model_description& model) {
     const uint128 kv_width = static_cast<uint128>(sizes.kv_heads) * sizes.qk_head_dim;
     attention += hidden * (query_width + 2 * kv_width);
     if (model.qkv_bias) attention_small += query_width + 2 * kv_width;
-    if (model.qk_norm) attention_small += 2 * sizes.qk_head_dim;
+    if (model.qk_norm) attention_small += static_cast<uint128>(2) * sizes.qk_head_dim;
   }
   attention_small += hidden * model.norms_per_layer * (model.norm_bias ? 2 : 1);
 
