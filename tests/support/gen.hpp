@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
@@ -33,9 +34,10 @@ class gen {
   /// True once in `n` draws on average.
   bool one_in(std::uint64_t n) { return between(1, n) == 1; }
 
-  template <class T>
-  const T& pick(std::span<const T> choices) {
-    return choices[between(0, choices.size() - 1)];
+  /// One of the elements of an array, vector or span.
+  template <class Choices>
+  const auto& pick(const Choices& choices) {
+    return choices[between(0, std::size(choices) - 1)];
   }
 
   /// A length with a heavy tail: the number of bits is uniform in [0, max_bits].
