@@ -215,8 +215,8 @@ class input_file {
     }
   }
 
-  /// Fills every range, joining neighbours into one system call, and calls `done(first, last)`
-  /// after each join, while ranges [first, last) are still in the processor's caches.
+  /// Fills every range, joining neighbours into one system call, and calls `done(first, last)` when
+  /// ranges [first, last) are filled, while they are still in the processor's caches.
   ///
   /// What the page cache holds is read first; the rest is announced to the kernel, which fetches it
   /// side by side, and read after that.
@@ -226,20 +226,35 @@ class input_file {
   template <class Done>
   void read_ranges(std::span<const file_range> ranges, Done&& done) const {
     std::vector<joined> waiting;
-    for (std::size_t first = 0; first < ranges.size();) {
-      const joined group = join(ranges, first);
-      first = group.last;
+    std::size_t first = 0;
+    std::size_t filled = 0;
+    std::uint64_t filled_bytes = 0;
+    const auto hand_over = [&](std::size_t next) {
+      if (first != filled) done(first, filled);
+      first = next;
+      filled = next;
+      filled_bytes = 0;
+    };
+    while (filled < ranges.size()) {
       if (mapping_ != nullptr) {
-        for (std::size_t i = group.first; i < group.last; ++i) {
-          read_at(ranges[i].offset, ranges[i].out);
+        read_at(ranges[filled].offset, ranges[filled].out);
+        filled_bytes += ranges[filled].out.size();
+        ++filled;
+      } else {
+        const joined group = join(ranges, filled);
+        if (!read_joined(ranges, group, try_cached_.load(std::memory_order_relaxed))) {
+          announce(group.offset, group.bytes);
+          waiting.push_back(group);
+          hand_over(group.last);
+          continue;
         }
-      } else if (!read_joined(ranges, group, try_cached_.load(std::memory_order_relaxed))) {
-        announce(group.offset, group.bytes);
-        waiting.push_back(group);
-        continue;
+        filled_bytes += group.bytes;
+        filled = group.last;
       }
-      done(group.first, group.last);
+      // Not one by one: the processor then overlaps the cache misses of several copies.
+      if (filled_bytes >= handed_over_bytes) hand_over(filled);
     }
+    hand_over(filled);
     for (const joined& group : waiting) {
       read_joined(ranges, group, false);
       done(group.first, group.last);
@@ -265,6 +280,7 @@ class input_file {
  private:
   static constexpr std::size_t max_parts = 128;
   static constexpr std::size_t max_joined_bytes = std::size_t{1} << 18;
+  static constexpr std::size_t handed_over_bytes = std::size_t{1} << 15;
   // A hole up to this size costs less to read than another system call.
   static constexpr std::size_t max_hole_bytes = 1024;
 

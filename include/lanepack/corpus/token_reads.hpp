@@ -92,12 +92,6 @@ inline void read_sorted_tokens(const input_file& file, token_type type,
   const std::size_t bytes = token_bytes(type);
   if (bytes > sizeof(std::int32_t)) {
     for (const token_read& read : reads) read_wide_tokens(file, type, read);
-  } else if (file.mapping() != nullptr && bytes < sizeof(std::int32_t)) {
-    for (const token_read& read : reads) {
-      file.check_range(read.offset, read.tokens.size() * bytes);
-      const std::size_t good = decode_tokens(type, file.mapping() + read.offset, read.tokens);
-      if (good != read.tokens.size()) throw_bad_token(file, type, read, good);
-    }
   } else {
     std::vector<file_range> ranges(reads.size());
     for (std::size_t i = 0; i < reads.size(); ++i) {

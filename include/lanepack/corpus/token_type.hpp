@@ -122,37 +122,56 @@ void append_number(Bytes& bytes, T value) {
   bytes.insert(bytes.end(), raw.begin(), raw.end());
 }
 
+/// The bits that are 0 in every number in [0, 2^31), whether it is signed or not.
+template <class T>
+[[nodiscard]] constexpr std::make_unsigned_t<T> excess_bits() noexcept {
+  using bits = std::make_unsigned_t<T>;
+  if (sizeof(T) < 4 && std::unsigned_integral<T>) return 0;
+  const unsigned first = std::min(31U, static_cast<unsigned>(8 * sizeof(T)) - 1);
+  return static_cast<bits>(static_cast<bits>(~bits{0}) << first);
+}
+
 /// True where `value` is in [0, 2^31).
 template <class T>
 [[nodiscard]] constexpr bool is_token_id(T value) noexcept {
-  using bits = std::make_unsigned_t<T>;
-  if constexpr (sizeof(T) < 4) {
-    return std::unsigned_integral<T> || value >= 0;
-  } else {
-    return (static_cast<bits>(value) >> 31) == 0;
-  }
+  return (static_cast<std::make_unsigned_t<T>>(value) & excess_bits<T>()) == 0;
 }
+
+/// Numbers that are converted or checked at a time. A fixed count lets compilers use vector
+/// instructions at every level of optimization.
+inline constexpr std::size_t token_block = 64;
 
 /// Converts numbers stored at `from` to `out`; returns the position of the first that is not a
 /// token id, or `out.size()`. `from` may overlap `out` where its end is the end of `out` and its
 /// type is not wider than int32.
 template <class T>
 std::size_t decode_tokens_of(const std::byte* from, std::span<std::int32_t> out) noexcept {
-  constexpr std::size_t block = 256;
-  std::array<T, block> stored;
-  for (std::size_t begin = 0; begin < out.size(); begin += block) {
-    const std::size_t count = std::min(block, out.size() - begin);
-    // The copy makes the source independent of `out`, so the loop below is vectorized.
-    std::memcpy(stored.data(), from + begin * sizeof(T), count * sizeof(T));
-    bool good = true;
-    for (std::size_t i = 0; i < count; ++i) {
-      good &= is_token_id(stored[i]);
-      out[begin + i] = static_cast<std::int32_t>(stored[i]);
+  std::array<T, token_block> stored;
+  std::array<std::int32_t, token_block> ids;
+  for (std::size_t begin = 0; begin < out.size(); begin += token_block) {
+    const std::size_t count = std::min(token_block, out.size() - begin);
+    // Through copies, because `out` may overlap what is still to be read.
+    if (count == token_block) {
+      std::memcpy(stored.data(), from + begin * sizeof(T), sizeof stored);
+    } else {
+      stored.fill(0);
+      std::memcpy(stored.data(), from + begin * sizeof(T), count * sizeof(T));
     }
-    if (!good) {
+    std::make_unsigned_t<T> any = 0;
+    for (std::size_t i = 0; i < token_block; ++i) {
+      any = static_cast<std::make_unsigned_t<T>>(any |
+                                                 static_cast<std::make_unsigned_t<T>>(stored[i]));
+      ids[i] = static_cast<std::int32_t>(stored[i]);
+    }
+    if ((any & excess_bits<T>()) != 0) {
       for (std::size_t i = 0; i < count; ++i) {
         if (!is_token_id(stored[i])) return begin + i;
       }
+    }
+    if (count == token_block) {
+      std::memcpy(out.data() + begin, ids.data(), sizeof ids);
+    } else {
+      std::memcpy(out.data() + begin, ids.data(), count * sizeof(std::int32_t));
     }
   }
   return out.size();
@@ -160,15 +179,16 @@ std::size_t decode_tokens_of(const std::byte* from, std::span<std::int32_t> out)
 
 /// Position of the first negative number, or `tokens.size()`.
 inline std::size_t first_negative(std::span<const std::int32_t> tokens) noexcept {
-  constexpr std::size_t block = 1024;
-  for (std::size_t begin = 0; begin < tokens.size(); begin += block) {
-    const std::size_t end = std::min(begin + block, tokens.size());
+  std::array<std::int32_t, token_block> block;
+  std::size_t begin = 0;
+  for (; tokens.size() - begin >= token_block; begin += token_block) {
+    std::memcpy(block.data(), tokens.data() + begin, sizeof block);
     std::int32_t any = 0;
-    for (std::size_t i = begin; i < end; ++i) any |= tokens[i];
-    if (any >= 0) continue;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (tokens[i] < 0) return i;
-    }
+    for (std::size_t i = 0; i < token_block; ++i) any |= block[i];
+    if (any < 0) break;
+  }
+  for (; begin < tokens.size(); ++begin) {
+    if (tokens[begin] < 0) return begin;
   }
   return tokens.size();
 }
