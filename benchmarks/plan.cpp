@@ -22,7 +22,7 @@ using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
 
 /// JSON numbers are exact up to 2^53 in most readers; larger ones are written as text.
-nlohmann::json exact(std::uint64_t value) {
+nlohmann::ordered_json exact(std::uint64_t value) {
   if (value > (std::uint64_t{1} << 53)) return std::to_string(value);
   return value;
 }
@@ -77,9 +77,9 @@ exit_code run(command_line& line) {
   if (rank_text != "all") {
     const std::uint64_t rank = lanepack_programs::parse_number("--rank", rank_text);
     if (rank >= world_size) {
-      lanepack::detail::throw_invalid_option("--rank", rank_text,
-                                             "'all' or a number below the world size " +
-                                                 std::to_string(world_size));
+      lanepack::detail::throw_invalid_option(
+          "--rank", rank_text,
+          "'all' or a number below the world size " + std::to_string(world_size));
     }
     only = static_cast<lanepack::rank_index>(rank);
   }
@@ -103,4 +103,6 @@ exit_code run(command_line& line) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return lanepack_programs::run_program(argc, argv, run); }
+int main(int argc, char** argv) {
+  return lanepack_programs::run_program(argc, argv, run);
+}

@@ -25,6 +25,7 @@ using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
 
 struct arguments {
+  lanepack::any_corpus_options reading;
   std::vector<std::string> lengths;
   std::uint32_t ranks = 64;
   std::uint32_t records_per_rank = 16;
@@ -40,7 +41,7 @@ struct arguments {
   std::string epoch_end = "continue";
   std::string shuffle = "full";
   std::string model;
-  std::uint64_t overhead = 0;
+  std::optional<std::uint64_t> overhead;
   std::string sync = "step";
   std::string micro_batching = "best_fit_decreasing";
   bool json = false;
@@ -110,31 +111,26 @@ struct prepared_corpus {
 prepared_corpus prepare(const std::string& path, const arguments& args,
                         const lanepack::plan_options& options,
                         const lanepack::any_estimator& estimator) {
-  lanepack_programs::progress_bar bar("reading " + corpus_name(path));
-  lanepack::open_options open;
-  open.summary = lanepack::summary_use::none;
-  open.progress = bar.callback();
-  const lanepack::any_source source = lanepack::open_any_corpus(path, open).source;
-  const lanepack::corpus_summary summary = lanepack::summarize(source);
+  const lanepack_programs::any_lengths lengths =
+      lanepack_programs::read_lengths(path, args.reading);
   prepared_corpus out;
   out.name = corpus_name(path);
-  out.feed = lanepack::make_candidate_feed(source, summary, estimator, options);
+  out.feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options);
   const lanepack::record_selection& selection = out.feed->selection();
   out.infeasible_records = selection.infeasible_records;
-  out.unbalanceable_records = lanepack::count_unbalanceable(
-      source, selection, estimator, lanepack::summarize_costs(source, selection, estimator),
-      args.records_per_rank);
+  out.unbalanceable_records =
+      lanepack::profile_costs(lengths.source, estimator, selection.limits, args.records_per_rank)
+          .unbalanceable_records;
   return out;
 }
 
 lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::string& policy,
-                                     const arguments& args, lanepack::plan_options options,
+                                     lanepack::plan_options options,
                                      const lanepack::simulation_options& base) {
   options.policy = policy;
   lanepack_programs::progress_bar bar(corpus.name + " " + policy);
   lanepack::simulation_options simulation = base;
   simulation.progress = bar.callback();
-  static_cast<void>(args);
   return lanepack::simulate(
       corpus.feed, lanepack::make_policy(options),
       lanepack::own_lanes_assigner(simulation.micro_batching, options.limits.record_multiple),
@@ -201,10 +197,12 @@ exit_code run(command_line& line) {
                  "Cost model: a Hugging Face config.json or saved coefficients")
       ->type_name("FILE");
   app.add_option("--microbatch-overhead", args.overhead,
-                 "Cost units that every micro-batch takes beside its records");
+                 "Cost units that every micro-batch takes beside its records (default: the cost "
+                 "model's, or 0)");
   app.add_option("--sync", args.sync, "Where ranks wait for each other: step or microbatch");
   app.add_option("--micro-batching", args.micro_batching,
                  "best_fit_decreasing, first_fit_decreasing, mffd_johnson_garey or mffd_nemo");
+  lanepack_programs::add_corpus_options(app, args.reading);
   app.add_flag("--json", args.json, "Print a JSON array instead of a table");
   line.parse();
 
@@ -229,13 +227,14 @@ exit_code run(command_line& line) {
   options.limits.capacity_tokens = args.capacity_tokens;
   options.limits.infeasible = lanepack::parse_infeasible_policy(args.infeasible, "--infeasible");
   options.limits.empty = lanepack::parse_empty_policy(args.empty, "--empty");
-  const lanepack::any_estimator estimator = lanepack_programs::estimator_of(args.model);
+  const lanepack::cost_model model = lanepack_programs::cost_model_of(args.model);
+  const lanepack::any_estimator& estimator = model.estimator;
   lanepack::simulation_options simulation;
   simulation.ranks = args.ranks;
   simulation.steps = args.steps;
   simulation.warmup_steps = args.warmup;
   simulation.sync = lanepack::parse_sync_model(args.sync);
-  simulation.micro_batch_overhead = args.overhead;
+  simulation.micro_batch_overhead = args.overhead.value_or(model.per_micro_batch);
   simulation.micro_batching = {.capacity_tokens = args.capacity_tokens,
                                .rule = lanepack::micro_batch_rule_named(args.micro_batching)};
   // A misspelt policy is found before the first corpus is simulated.
@@ -248,13 +247,13 @@ exit_code run(command_line& line) {
   for (const std::string& path : args.lengths) {
     const prepared_corpus corpus = prepare(path, args, options, estimator);
     const lanepack::simulation_result reference =
-        simulate(corpus, "sequential", args, options, simulation);
+        simulate(corpus, "sequential", options, simulation);
     for (const std::string& policy : args.policies) {
       row out;
       out.corpus = corpus.name;
       out.policy = policy;
       out.result =
-          policy == "sequential" ? reference : simulate(corpus, policy, args, options, simulation);
+          policy == "sequential" ? reference : simulate(corpus, policy, options, simulation);
       out.cv_reduction = reduction(out.result.rank_cost_cv, reference.rank_cost_cv);
       out.within_step_cv_reduction = reduction(out.result.within_step_cv, reference.within_step_cv);
       out.infeasible_records = corpus.infeasible_records;

@@ -16,6 +16,7 @@
 #include <lanepack/json.hpp>
 #include <lanepack/lanepack.hpp>
 
+#include "support/corpus_options.hpp"
 #include "support/progress.hpp"
 
 namespace lanepack_programs {
@@ -31,10 +32,28 @@ inline std::uint64_t parse_number(const std::string& option, const std::string& 
   return value;
 }
 
-/// The estimator that `--model FILE` names, or the default one.
-inline lanepack::any_estimator estimator_of(const std::string& model) {
-  if (model.empty()) return lanepack::default_cost();
-  return lanepack::read_cost_model(model);
+/// The cost model that `--model FILE` names, or the default one.
+inline lanepack::cost_model cost_model_of(const std::string& path) {
+  return path.empty() ? lanepack::cost_model{} : lanepack::read_cost_model(path);
+}
+
+/// A corpus and its summary.
+struct any_lengths {
+  lanepack::any_source source;
+  lanepack::corpus_summary summary;
+};
+
+/// Opens a corpus of any format; its summary is taken from beside it, or made and not kept where it
+/// is cheap (length tables), with a progress bar.
+inline any_lengths read_lengths(const std::string& path, lanepack::any_corpus_options options) {
+  progress_bar bar("reading " + path);
+  options.corpus.progress = bar.callback();
+  options.corpus.summary = lanepack::summary_use::if_saved;
+  lanepack::any_corpus corpus = lanepack::open_any_corpus(path, options);
+  if (corpus.summary) return {std::move(corpus.source), std::move(*corpus.summary)};
+  lanepack::corpus_summary summary = lanepack::summarize(
+      corpus.source, {.threads = options.corpus.threads, .progress = bar.callback()});
+  return {std::move(corpus.source), std::move(summary)};
 }
 
 /// A plan that can be run.
@@ -111,13 +130,10 @@ class plan_arguments {
       }
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
-    progress_bar bar("reading lengths");
-    const lanepack::opened_corpus corpus = lanepack::open_any_corpus(
-        corpus_.empty() ? lengths_ : corpus_, {.progress = bar.callback()});
-    bar.finish();
+    const any_lengths lengths = read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
     return {options_,
-            lanepack::make_candidate_feed(corpus.source, corpus.summary, estimator_of(model_),
-                                          options_),
+            lanepack::make_candidate_feed(lengths.source, lengths.summary,
+                                          cost_model_of(model_).estimator, options_),
             lanepack::make_policy(options_)};
   }
 
@@ -141,6 +157,7 @@ class plan_arguments {
   }
 
   lanepack::plan_options options_;
+  lanepack::any_corpus_options reading_;
   std::string corpus_;
   std::string lengths_;
   std::optional<std::uint64_t> epochs_;

@@ -5,7 +5,6 @@
 
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/compose.hpp>
-#include <lanepack/loader/cost_summary.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/plan_digest.hpp>

@@ -39,6 +39,19 @@ enum class record_role : std::uint8_t {
   masked,
 };
 
+/// "regular", "repeated" or "masked".
+[[nodiscard]] constexpr const char* to_string(record_role role) noexcept {
+  switch (role) {
+    case record_role::regular:
+      return "regular";
+    case record_role::repeated:
+      return "repeated";
+    case record_role::masked:
+      return "masked";
+  }
+  return "?";
+}
+
 /// What an estimator sees of a record: counts, no payload.
 struct record_shape {
   /// Tokens of the record.
