@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -46,7 +48,7 @@ class command_line {
 
   /// Sets what `--help` says: one paragraph about the program, and a command that works.
   void describe(const std::string& description, const std::string& example) {
-    app_.description(description);
+    app_.description(wrapped(description));
     app_.footer("\nExample:\n  " + example);
   }
 
@@ -58,6 +60,28 @@ class command_line {
   static std::string file_name(std::string_view path) {
     const std::size_t slash = path.rfind('/');
     return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  }
+
+  /// Breaks text between words so that it fits 80 columns.
+  static std::string wrapped(const std::string& text) {
+    std::string out;
+    std::size_t column = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::size_t end = std::min(text.find(' ', at), text.size());
+      const std::size_t word = end - at;
+      if (column != 0 && column + 1 + word > 80) {
+        out += '\n';
+        column = 0;
+      }
+      if (column != 0) {
+        out += ' ';
+        ++column;
+      }
+      out += text.substr(at, word);
+      column += word;
+      at = end + 1;
+    }
+    return out;
   }
 
   int argc_;

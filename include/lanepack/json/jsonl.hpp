@@ -563,7 +563,8 @@ class jsonl_source {
   }
 
   [[nodiscard]] std::string describe() const {
-    return "JSON Lines, " + file_.path() + ", " + std::to_string(size()) + " records";
+    return "JSON Lines " + file_.path() + ": " + std::to_string(size()) + " records, " +
+           std::to_string(index_.tokens) + " tokens";
   }
 
   /// What results made from this source have to be kept under.
