@@ -57,7 +57,7 @@ enum class epoch_end : std::uint8_t {
        {epoch_end::drop_last, epoch_end::pad, epoch_end::continue_epochs, epoch_end::finite}) {
     if (text == to_string(rule)) return rule;
   }
-  detail::throw_invalid_option("epoch_end", "\"" + std::string(text) + "\"",
+  detail::throw_invalid_option("epoch_end", std::string("'").append(text).append("'"),
                                "drop_last, pad, continue or finite");
 }
 
@@ -254,7 +254,7 @@ class step_schedule {
   /// The epoch of `step` under a draining rule.
   /// @throws state_error  where `step` lies past the last epoch, or epochs do not drain.
   [[nodiscard]] epoch_extent epoch_of_step(step_index step) const {
-    if (!drains()) detail::throw_state_error("under \"continue\" a step is not in one epoch");
+    if (!drains()) detail::throw_state_error("under 'continue' a step is not in one epoch");
     const epoch_part& part = part_of_step(step);
     const std::uint64_t skip = (step - part.first_step) / part.steps;
     epoch_extent result;
@@ -279,7 +279,7 @@ class step_schedule {
     std::uint64_t filling = 0;
     for (const epoch_part& part : parts_) {
       if (part.first_step != part.epoch_first_step) continue;
-      // Epochs of a part are alike, except that `steps` may cut the last one.
+      // Epochs of a part are alike. One that `steps` cuts has neither filled nor dropped anything.
       const std::uint64_t length = part.epoch_end_step - part.epoch_first_step;
       const std::uint64_t whole = std::min(part.epochs, (*steps_ - part.epoch_first_step) / length);
       const std::uint64_t taken =
@@ -290,11 +290,6 @@ class step_schedule {
       } else {
         result.dropped += whole * (records_ - taken);
       }
-      const step_index cut_epoch = part.epoch_first_step + whole * length;
-      if (whole == part.epochs || cut_epoch >= *steps_) continue;
-      const std::uint64_t cut =
-          (lane_records_before(*steps_) - lane_records_before(cut_epoch)) * options_.lanes;
-      if (cut > records_) filling += cut - records_;
     }
     result.regular = emitted - filling;
     (options_.rule == epoch_end::finite ? result.masked : result.repeated) = filling;

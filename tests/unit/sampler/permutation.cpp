@@ -168,7 +168,7 @@ TEST_CASE("permutation: takes no positions and no records", "[permutation]") {
 }
 
 TEST_CASE("permutation: all orders of few records are equally likely over seeds", "[permutation]") {
-  for (const std::uint64_t n : {2, 3, 4, 5, 6}) {
+  for (const std::uint64_t n : {2u, 3u, 4u, 5u, 6u}) {
     CAPTURE(n);
     std::size_t orders = 1;
     for (std::uint64_t i = 2; i <= n; ++i) orders *= i;
@@ -198,7 +198,7 @@ TEST_CASE("permutation: odd permutations are as likely as even ones where both s
 
 TEST_CASE("permutation: every record is equally likely at every position over seeds",
           "[permutation]") {
-  for (const std::uint64_t n : {16, 17, 25, 31, 256, 257}) {
+  for (const std::uint64_t n : {16u, 17u, 25u, 31u, 256u, 257u}) {
     CAPTURE(n);
     const std::uint64_t seeds = 100 * n;
     std::vector<std::vector<std::uint64_t>> counts(3, std::vector<std::uint64_t>(n));
@@ -214,7 +214,7 @@ TEST_CASE("permutation: every record is equally likely at every position over se
 
 TEST_CASE("permutation: neighbours of a position are unrelated over seeds", "[permutation]") {
   // Lags of one column, one row and both in the grid of the network.
-  for (const std::uint64_t n : {64, 65, 1000, 65536, 65537, 1048575, 1048577}) {
+  for (const std::uint64_t n : {64u, 65u, 1000u, 65536u, 65537u, 1048575u, 1048577u}) {
     const std::uint64_t columns = lanepack::detail::ceil_sqrt(n);
     for (const std::uint64_t lag : {std::uint64_t{1}, std::uint64_t{2}, columns, columns + 1}) {
       CAPTURE(n, lag);
@@ -245,7 +245,7 @@ TEST_CASE("permutation: neighbours of a position are unrelated over seeds", "[pe
 }
 
 TEST_CASE("permutation: one order looks random", "[permutation]") {
-  for (const std::uint64_t n : {4096, 4097, 65535, 65537, 262144, 262145}) {
+  for (const std::uint64_t n : {4096u, 4097u, 65535u, 65537u, 262144u, 262145u}) {
     for (std::uint64_t seed = 0; seed < 4; ++seed) {
       CAPTURE(n, seed);
       const std::vector<std::uint64_t> order = all_of(keyed_permutation(n, {.seed = seed}));
@@ -273,7 +273,7 @@ TEST_CASE("permutation: one order looks random", "[permutation]") {
 }
 
 TEST_CASE("permutation: fixed points number one on average", "[permutation]") {
-  for (const std::uint64_t n : {8, 9, 63, 100, 1000}) {
+  for (const std::uint64_t n : {8u, 9u, 63u, 100u, 1000u}) {
     CAPTURE(n);
     constexpr int seeds = 2000;
     int fixed = 0;

@@ -31,7 +31,7 @@ TEST_CASE("schedule: names are read and written", "[schedule]") {
   CHECK(lanepack::to_string(epoch_end::continue_epochs) == "continue");
   CHECK_THROWS_WITH(
       lanepack::parse_epoch_end("continue_epochs"),
-      "epoch_end: found \"continue_epochs\", expected drop_last, pad, continue or finite");
+      "epoch_end: found 'continue_epochs', expected drop_last, pad, continue or finite");
 }
 
 TEST_CASE("schedule: drop_last gives every epoch its whole steps", "[schedule]") {

@@ -37,7 +37,7 @@ TEST_CASE("shuffle: names are read and written", "[shuffle]") {
   }
   CHECK(lanepack::to_string(shuffle_kind::block) == "block");
   CHECK_THROWS_WITH(lanepack::parse_shuffle_kind("Full"),
-                    "shuffle: found \"Full\", expected none, full or block");
+                    "shuffle: found 'Full', expected none, full or block");
 }
 
 TEST_CASE("shuffle: blocks have the order of a reference in another language", "[shuffle]") {
@@ -56,9 +56,9 @@ TEST_CASE("shuffle: blocks have the order of a reference in another language", "
 }
 
 TEST_CASE("shuffle: a group of blocks reads whole blocks and nothing else", "[shuffle]") {
-  for (const std::uint64_t n : {1, 2, 63, 64, 65, 640, 641, 700, 5000}) {
-    for (const std::uint64_t block : {1, 7, 64, 100000}) {
-      for (const std::uint64_t group : {1, 3, 1000}) {
+  for (const std::uint64_t n : {1u, 2u, 63u, 64u, 65u, 640u, 641u, 700u, 5000u}) {
+    for (const std::uint64_t block : {1u, 7u, 64u, 100000u}) {
+      for (const std::uint64_t group : {1u, 3u, 1000u}) {
         CAPTURE(n, block, group);
         const block_permutation order(n, blocks(block, group), {.seed = 5, .epoch = n});
         const std::vector<std::uint64_t> records = all_of(order);
