@@ -359,11 +359,14 @@ class ring_state {
     const auto changed = std::find_if(bytes.begin(), bytes.end(),
                                       [](std::byte value) { return value != slot_poison; });
     if (changed == bytes.end()) return;
-    const state_error failure("staging_ring: byte " + std::to_string(changed - bytes.begin()) +
-                              " of slot " + std::to_string(index) +
-                              " was written after the slot's release");
-    fail(std::make_exception_ptr(failure));
-    throw failure;
+    try {
+      throw_state_error("staging_ring: byte " + std::to_string(changed - bytes.begin()) +
+                        " of slot " + std::to_string(index) +
+                        " was written after the slot's release");
+    } catch (...) {
+      fail(std::current_exception());
+      throw;
+    }
   }
 
   [[nodiscard]] std::optional<std::uint32_t> deliver() {
