@@ -1,0 +1,127 @@
+// Plans of every policy and rule on 12 lanes, planned by 1, 2, 3, 4, 6 and 12 ranks, and the token
+// digests that loaders compute for them.
+
+#include <lanepack/lanepack.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace lanepack;
+
+constexpr std::uint32_t lanes = 12;
+
+std::uint64_t mixed(std::uint64_t value) {
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+  return value ^ (value >> 31);
+}
+
+/// 2000 records with a heavy tail: the number of bits of a length is uniform.
+memory_source golden_corpus() {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint64_t> offsets{0};
+  for (std::uint64_t id = 0; id < 2000; ++id) {
+    const std::uint64_t draw = mixed(id + 1);
+    const std::uint64_t length = 1 + (draw >> 8) % (std::uint64_t{1} << (1 + draw % 9));
+    for (std::uint64_t i = 0; i < length; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(mixed(id * 4096 + i) % 128256));
+    }
+    offsets.push_back(tokens.size());
+  }
+  return {std::move(tokens), std::move(offsets)};
+}
+
+/// The pack digests of all ranks, chained by step and lane.
+template <class PacksOfRank>
+digest128 chained(std::uint32_t ranks, PacksOfRank&& packs_of_rank) {
+  std::vector<std::vector<digest128>> steps;
+  for (rank_index rank = 0; rank < ranks; ++rank) {
+    packs_of_rank(world{rank, ranks}, [&](step_index step, const digest128& pack) {
+      if (steps.size() <= step) steps.resize(static_cast<std::size_t>(step) + 1);
+      steps[static_cast<std::size_t>(step)].push_back(pack);
+    });
+  }
+  digest_chain chain;
+  for (std::size_t step = 0; step < steps.size(); ++step) chain.add(step, steps[step]);
+  return chain.value();
+}
+
+void print(const std::string& name, std::uint32_t ranks, const digest128& value, digest128& first) {
+  if (ranks == 1) {
+    first = value;
+    std::printf("%s %s\n", name.c_str(), value.hex().c_str());
+  } else if (value != first) {
+    std::printf("%s differs with %u ranks: %s\n", name.c_str(), ranks, value.hex().c_str());
+    std::exit(1);
+  }
+}
+
+}  // namespace
+
+int main() {
+  const any_source source = golden_corpus();
+  const corpus_summary summary = summarize(source, {.threads = 2});
+  for (const named_policy& policy : policies()) {
+    for (const epoch_end rule :
+         {epoch_end::drop_last, epoch_end::pad, epoch_end::continue_epochs, epoch_end::finite}) {
+      for (const shuffle_kind shuffle : {shuffle_kind::full, shuffle_kind::block}) {
+        plan_options options;
+        options.seed = 42;
+        options.lanes = lanes;
+        options.records_per_pack = 8;
+        options.rule = rule;
+        options.shuffle.kind = shuffle;
+        options.shuffle.block_records = 50;
+        options.shuffle.group_blocks = 4;
+        options.policy = std::string(policy.name);
+        options.lookahead_steps = 6;
+        if (rule == epoch_end::continue_epochs) options.steps = 50;
+        if (rule == epoch_end::pad) options.pack_size_changes = {{5, 10}, {9, 3}};
+        const std::string name = options.policy + "/" + to_string(rule) + "/" + to_string(shuffle);
+        const auto feed = make_candidate_feed(source, summary, default_cost(), options);
+        digest128 first;
+        for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 6u, 12u}) {
+          print("plan/" + name, ranks,
+                chained(ranks,
+                        [&](const world& where, auto&& add) {
+                          const lane_range range = lane_ownership(lanes, where).owned();
+                          std::vector<lane_index> own;
+                          for (lane_index lane = range.first; lane < range.last; ++lane)
+                            own.push_back(lane);
+                          planner plan(feed, make_policy(options), own);
+                          while (const auto step = plan.next()) {
+                            for (const pack_plan& pack : step->packs) {
+                              add(step->step, plan_digest(pack.records));
+                            }
+                          }
+                        }),
+                first);
+        }
+        if (shuffle != shuffle_kind::full) continue;
+        loader_options loading;
+        loading.plan = options;
+        loading.plan.limits.capacity_tokens = 1024;
+        loading.digests = true;
+        for (const std::uint32_t ranks : {1u, 3u, 12u}) {
+          print("loader/" + name, ranks,
+                chained(ranks,
+                        [&](const world& where, auto&& add) {
+                          loader loader(source, where, loading, default_cost(), summary);
+                          for (auto&& step : loader) {
+                            while (step.next()) {
+                            }
+                            for (const digest128& pack : step.pack_digests())
+                              add(step.number(), pack);
+                          }
+                        }),
+                first);
+        }
+      }
+    }
+  }
+}
