@@ -193,7 +193,7 @@ demo() {
   show "$bin/lanepack-plan" --corpus "$corpus.bin" --world 2 --rank all --lanes 4 --records-per-pack 8 \
     --lookahead 8 --policy window --seed 1 --steps 2
   say "The loop of a trainer over it"
-  show "$bin/example_loop" "$corpus.bin"
+  show "$bin/example_twenty_lines" "$corpus.bin"
   say "A cluster of 64 ranks on record lengths of real corpora: work per rank, before and after"
   show "$bin/lanepack-sim" --policy sequential,window --steps 160 --lengths "$root"/examples/lengths/*.u32
   say "Done. The programs are in $bin; each has --help."

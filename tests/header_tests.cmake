@@ -34,7 +34,7 @@ set_tests_properties(headers.rules PROPERTIES LABELS headers TIMEOUT ${LANEPACK_
 add_test(
   NAME headers.compile_time
   COMMAND
-    ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${PROJECT_SOURCE_DIR}/examples/loop.cpp"
+    ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${PROJECT_SOURCE_DIR}/examples/twenty_lines.cpp"
     "-DINCLUDE_DIR=${lanepack_include_dir}" "-DOBJECT=${CMAKE_CURRENT_BINARY_DIR}/loop.o" -DSECONDS=5 -P
     "${CMAKE_CURRENT_SOURCE_DIR}/headers/compile_time.cmake")
 set_tests_properties(headers.compile_time PROPERTIES LABELS headers TIMEOUT 300)
