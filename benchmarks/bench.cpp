@@ -1,0 +1,148 @@
+// lanepack-bench: how fast lanepack's parts are, each beside its bound in the same run.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <lanepack/lanepack.hpp>
+
+#include "bench/harness.hpp"
+#include "bench/loading.hpp"
+#include "bench/planning.hpp"
+#include "bench/report.hpp"
+#include "support/program.hpp"
+#include "support/progress.hpp"
+#include "support/table.hpp"
+
+namespace {
+
+using lanepack_programs::command_line;
+using lanepack_programs::exit_code;
+
+std::string default_folder() {
+  const char* const folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+/// True where every part of `filter` between commas that starts with '-' is not in `name`, and one
+/// of the others is, if there are others.
+bool selected(std::string_view name, const std::vector<std::string>& filters) {
+  bool any = false;
+  bool found = false;
+  for (const std::string& filter : filters) {
+    const bool excludes = filter.starts_with("-");
+    const bool contained =
+        name.find(std::string_view(filter).substr(excludes ? 1 : 0)) != std::string_view::npos;
+    if (excludes && contained) return false;
+    any = any || !excludes;
+    found = found || (!excludes && contained);
+  }
+  return found || !any;
+}
+
+exit_code run(command_line& line) {
+  line.describe(
+      "Measures lanepack's parts, each beside a bound that is measured in turn with it: planning "
+      "against std::sort of each window's costs, the loader against memcpy of the same tokens out "
+      "of the page cache. 'speed' is that of the subject over that of the bound. Corpora are made "
+      "on the spot and removed.",
+      "taskset -c 0,1 lanepack-bench --filter packer/window,sampler");
+  std::vector<std::string> filters;
+  bool list = false;
+  bool json = false;
+  bool check = false;
+  std::string clock = "wall";
+  std::uint64_t corpus_mib = 512;
+  lanepack_bench::settings how;
+  how.folder = default_folder();
+  CLI::App& app = line.app();
+  app.add_option("--filter", filters,
+                 "Only benchmarks with one of these texts in their name; -TEXT leaves out")
+      ->delimiter(',')
+      ->type_name("TEXT,...");
+  app.add_flag("--list", list, "Print the names and measure nothing");
+  app.add_option("--epochs", how.epochs, "Times that everything is measured")
+      ->check(lanepack_programs::at_least(1));
+  app.add_option("--clock", clock,
+                 "Time that ratios and goals are of: wall, or cpu for a machine that is shared")
+      ->check([](const std::string& value) {
+        return value == "wall" || value == "cpu" ? std::string()
+                                                 : "found " + value + ", expected wall or cpu";
+      });
+  app.add_option("--corpus-mib", corpus_mib, "MiB of a corpus; more than the caches hold")
+      ->check(lanepack_programs::at_least(1));
+  app.add_option("--folder", how.folder, "Folder for corpora, on the device to be measured")
+      ->type_name("PATH");
+  app.add_flag("--quick", how.quick, "Seconds instead of minutes, to see that everything works");
+  app.add_flag("--check", check, "Fail where a goal is missed");
+  app.add_flag("--json", json, "Print JSON with the field names of Google Benchmark");
+  line.parse();
+  how.corpus_bytes = corpus_mib << 20;
+  if (how.quick) {
+    how.epochs = 3;
+    how.epoch_seconds = 1e-4;
+    how.corpus_bytes = std::uint64_t{2} << 20;
+  }
+
+  std::vector<lanepack_bench::benchmark> all;
+  lanepack_bench::add_planning_benchmarks(all);
+  lanepack_bench::add_loading_benchmarks(all);
+  std::vector<lanepack_bench::benchmark> chosen;
+  for (lanepack_bench::benchmark& each : all) {
+    if (selected(each.name, filters)) chosen.push_back(std::move(each));
+  }
+  if (list) {
+    for (const lanepack_bench::benchmark& each : chosen) std::printf("%s\n", each.name.c_str());
+    return exit_code::ok;
+  }
+  if (!lanepack_bench::is_release_build) {
+    throw std::runtime_error(
+        "built without NDEBUG, so its figures would mean nothing: build with "
+        "-DCMAKE_BUILD_TYPE=Release");
+  }
+  if (chosen.empty()) {
+    lanepack::detail::throw_invalid_option("--filter", "texts that no benchmark has in its name",
+                                           "parts of names that --list prints");
+  }
+
+  const bool cpu = clock == "cpu";
+  bool all_kept = true;
+  nlohmann::ordered_json entries = nlohmann::json::array();
+  lanepack_programs::text_table table = lanepack_bench::result_table();
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    lanepack_programs::progress_bar bar(std::to_string(i + 1) + "/" +
+                                        std::to_string(chosen.size()) + " " + chosen[i].name);
+    const lanepack_bench::outcome result = lanepack_bench::measure(chosen[i], how, bar.callback());
+    all_kept = all_kept && lanepack_bench::keeps_goal(result, cpu).value_or(true);
+    if (json) {
+      lanepack_bench::append_json(entries, result, cpu);
+    } else {
+      lanepack_bench::append_rows(table, result, cpu);
+    }
+  }
+  if (json) {
+    nlohmann::ordered_json document;
+    document["context"] = lanepack_bench::context_json(line.name(), how);
+    document["benchmarks"] = std::move(entries);
+    std::fputs((document.dump(2) + "\n").c_str(), stdout);
+  } else {
+    std::printf("%s, %s %s, %s, median of %zu\n\n", lanepack_bench::processor_name().c_str(),
+                lanepack_bench::compiler_name().c_str(), LANEPACK_BENCH_FLAGS,
+                cpu ? "processor time" : "wall time", how.epochs);
+    std::fputs(table.text(lanepack_programs::style_of(STDOUT_FILENO)).c_str(), stdout);
+  }
+  return check && !all_kept ? exit_code::failure : exit_code::ok;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return lanepack_programs::run_program(argc, argv, run);
+}
