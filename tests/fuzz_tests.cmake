@@ -26,5 +26,13 @@ foreach(source IN LISTS fuzz_sources)
                                                      -fno-sanitize-recover=all)
     target_link_options(libfuzzer_${name} PRIVATE -fsanitize=fuzzer,address,undefined)
     target_link_libraries(libfuzzer_${name} PRIVATE lanepack_dev lanepack)
+    # New inputs go into the first folder, not into the repository.
+    set(found "${CMAKE_CURRENT_BINARY_DIR}/fuzz/${name}")
+    file(MAKE_DIRECTORY "${found}")
+    add_test(
+      NAME fuzz.libfuzzer.${name}
+      COMMAND libfuzzer_${name} -seed=1 -runs=50000 -max_total_time=10 -rss_limit_mb=4096
+              "-artifact_prefix=${found}/" "${found}" "${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name}")
+    set_tests_properties(fuzz.libfuzzer.${name} PROPERTIES LABELS fuzz TIMEOUT ${LANEPACK_TEST_TIMEOUT})
   endif()
 endforeach()
