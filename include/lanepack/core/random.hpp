@@ -20,6 +20,8 @@ inline constexpr std::uint32_t record_order = 1;
 inline constexpr std::uint32_t block_order = 2;
 /// Permutation of the records inside a group of blocks.
 inline constexpr std::uint32_t group_order = 3;
+/// Records that tuning a policy draws for its virtual lanes.
+inline constexpr std::uint32_t virtual_lanes = 4;
 /// First stage that is free for the code of a user.
 inline constexpr std::uint32_t user = 0x1'0000;
 }  // namespace random_stage

@@ -1,0 +1,237 @@
+#pragma once
+
+/// @file
+/// The policy `calendar`: every rank fills its packs up to caps that all ranks know beforehand.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/packer/calendar_caps.hpp>
+#include <lanepack/packer/calendar_filler.hpp>
+#include <lanepack/packer/calendar_tuning.hpp>
+#include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
+#include <lanepack/packer/lookahead_buffer.hpp>
+#include <lanepack/packer/partitioner.hpp>
+#include <lanepack/packer/policy.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// What a lane has done so far; a distribution that does not match the stream shows here.
+struct calendar_statistics {
+  /// Packs formed, those of the drain aside.
+  std::uint64_t packs = 0;
+  /// Packs of these whose cost exceeded the cap.
+  std::uint64_t packs_above_cap = 0;
+  /// Records that left in a pack above the cap because they had reached the displacement bound.
+  std::uint64_t due_records = 0;
+
+  friend bool operator==(const calendar_statistics&, const calendar_statistics&) = default;
+};
+
+/// Fills every step up to a cap that is common knowledge, and never beyond it unless a record has
+/// to leave.
+///
+/// The step's maximum over ranks is free up to the cap, so the time lost is the caps' spare
+/// capacity and what rare packs above a cap cost. A lane is a queue: what it cannot fill under
+/// today's cap waits in the lookahead buffer, heavy records wait for one of the slots laid out for
+/// them, which fall on the same steps on every lane. The idea of buffering a bounded window is that
+/// of Batch Cost Lookahead ("Coordination-Free Workload Regularization for Variable-Cost
+/// Distributed Training").
+///
+/// - Displacement is at most `max_displacement_steps`: see `detail::calendar_filler` for the proof.
+/// - At the end of the data, when no more arrivals come, what is held is split into packs of
+///   balanced cost and the heaviest leaves first, on every lane alike.
+/// - A distribution that is wrong costs efficiency and nothing else: lanes that are given more work
+///   than the caps allow exceed them when records reach their bound, and count it.
+///
+/// @thread_safety  None: one thread per object; copies share the immutable calendar.
+/// @determinism    Integers only; a pack depends on the options and the lane's arrivals.
+class calendar_policy {
+ public:
+  /// Finds the tuning, unless it is given, which takes about a second.
+  /// @throws invalid_option if an option is outside its range or no distribution is given.
+  explicit calendar_policy(const calendar_options& options)
+      : setup_(std::make_shared<const shared_setup>(options)),
+        caps_(setup_->caps),
+        records_per_pack_(options.records_per_pack),
+        buffer_(capacity_for(options.records_per_pack)) {}
+
+  [[nodiscard]] std::string name() const { return "calendar"; }
+  [[nodiscard]] policy_scope scope() const noexcept { return policy_scope::lane; }
+  [[nodiscard]] std::uint32_t window_steps() const noexcept { return 1; }
+  [[nodiscard]] std::uint32_t buffered_steps() const noexcept {
+    return setup_->options.lookahead_steps - 1;
+  }
+
+  /// Appends the pack of the window's step.
+  /// @param arrivals  In arrival order, later than those held, with their `admitted` steps.
+  /// @throws state_error if the window has more than one step or pack, too few or too many records
+  ///         are held for its count, or the count is below `min_records_per_pack`.
+  /// @complexity  O(lookahead x b), without a sort of the buffer.
+  void form(const step_window& window, std::span<const candidate> arrivals, pack_list& out) {
+    check_window(window);
+    use_count(window.records_per_pack);
+    insert(arrivals);
+    const std::uint32_t count = window.records_per_pack;
+    if (buffer_.size() < count) {
+      detail::throw_state_error("calendar: found " + std::to_string(buffer_.size()) +
+                                " records at step " + std::to_string(window.first_step) +
+                                ", expected at least " + std::to_string(count));
+    }
+    if (window.steps_to_drain && *window.steps_to_drain * count == buffer_.size()) {
+      drain(window, count);
+    } else {
+      const calendar_slot& slot = caps_->at(window.first_step);
+      filler_.fill(buffer_, slot, *caps_, setup_->tuning, rule(), window.first_step, count);
+      ++statistics_.packs;
+      if (buffer_.picked_cost() > slot.cap) {
+        ++statistics_.packs_above_cap;
+        statistics_.due_records += filler_.due_records();
+      }
+    }
+    buffer_.take_picked(out);
+  }
+
+  [[nodiscard]] std::span<const candidate> held() const noexcept { return buffer_.held(); }
+
+  [[nodiscard]] policy_state save() const {
+    return {.words = {state_version, statistics_.packs, statistics_.packs_above_cap,
+                      statistics_.due_records}};
+  }
+
+  /// @param held  What `held()` was, with the `admitted` steps of then.
+  /// @throws state_error if the state is not one of this policy, or the records are not in arrival
+  ///         order or more than a lane may hold.
+  void restore(const policy_state& state, std::span<const candidate> held) {
+    if (state.words.size() != 4 || state.words[0] != state_version) {
+      detail::throw_state_error("calendar: found a state of " + std::to_string(state.words.size()) +
+                                " words, expected 4, the first of them " +
+                                std::to_string(state_version));
+    }
+    lookahead_buffer restored(std::max(buffer_.capacity(), held.size()));
+    restored.insert(held);
+    buffer_ = std::move(restored);
+    statistics_ = {
+        .packs = state.words[1], .packs_above_cap = state.words[2], .due_records = state.words[3]};
+  }
+
+  /// What this lane has done so far.
+  [[nodiscard]] const calendar_statistics& statistics() const noexcept { return statistics_; }
+  /// The numbers in use, found or given.
+  [[nodiscard]] const calendar_tuning& tuning() const noexcept { return setup_->tuning; }
+  /// The caps in use.
+  [[nodiscard]] const calendar_caps& caps() const noexcept { return *caps_; }
+  /// No record leaves later than this many steps after its admission.
+  [[nodiscard]] std::uint64_t max_displacement_steps() const noexcept {
+    return setup_->max_displacement;
+  }
+
+ private:
+  static constexpr std::uint64_t state_version = 1;
+
+  /// What copies share.
+  struct shared_setup {
+    explicit shared_setup(const calendar_options& given)
+        : options(given),
+          max_displacement(detail::checked_displacement(given)),
+          tuning(given.tuning ? *given.tuning : tune_calendar(given)),
+          caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack,
+                                                     tuning)) {}
+    calendar_options options;
+    std::uint64_t max_displacement;
+    calendar_tuning tuning;
+    std::shared_ptr<const calendar_caps> caps;
+  };
+
+  [[nodiscard]] std::size_t capacity_for(std::uint32_t count) const noexcept {
+    return std::size_t{setup_->options.lookahead_steps} * count;
+  }
+
+  [[nodiscard]] std::uint32_t least_count() const noexcept {
+    return setup_->options.min_records_per_pack.value_or(setup_->options.records_per_pack);
+  }
+
+  [[nodiscard]] displacement_rule rule() const noexcept {
+    return {.max_steps = setup_->max_displacement, .min_records_per_pack = least_count()};
+  }
+
+  void check_window(const step_window& window) const {
+    if (window.steps != 1 || window.packs_per_step != 1) {
+      detail::throw_state_error("calendar: found a window of " + std::to_string(window.steps) +
+                                " steps with " + std::to_string(window.packs_per_step) +
+                                " packs, expected one step with one pack");
+    }
+    if (window.records_per_pack < least_count() || window.records_per_pack == 0) {
+      detail::throw_state_error("calendar: found " + std::to_string(window.records_per_pack) +
+                                " records a pack, expected at least " +
+                                std::to_string(least_count()) + " (min_records_per_pack)");
+    }
+  }
+
+  /// Switches to caps for another number of records a pack.
+  void use_count(std::uint32_t count) {
+    if (count == records_per_pack_) return;
+    caps_ =
+        count == setup_->options.records_per_pack
+            ? setup_->caps
+            : std::make_shared<const calendar_caps>(*setup_->options.costs, count, setup_->tuning);
+    records_per_pack_ = count;
+  }
+
+  void insert(std::span<const candidate> arrivals) {
+    const std::size_t needed = buffer_.size() + arrivals.size();
+    if (needed > buffer_.capacity()) {
+      // Steps ahead of a change may already have the other count.
+      lookahead_buffer larger(needed);
+      larger.insert(buffer_.held());
+      buffer_ = std::move(larger);
+    }
+    buffer_.insert(arrivals);
+    const std::uint64_t most = (setup_->max_displacement + 1) * least_count();
+    if (buffer_.size() > most) {
+      detail::throw_state_error("calendar: found " + std::to_string(buffer_.size()) +
+                                " records, expected at most " + std::to_string(most) +
+                                ", which is what can leave within max_displacement_steps");
+    }
+  }
+
+  /// Forms the next pack of the last ones, which hold all that is left.
+  void drain(const step_window& window, std::uint32_t count) {
+    filler_.start(count);
+    if (filler_.pick_due(buffer_, rule(), window.first_step) > 0) {
+      const std::uint64_t all =
+          buffer_.picked_cost() + buffer_.cheapest_sum(buffer_.size() - buffer_.picked().size());
+      filler_.complete(buffer_, all / *window.steps_to_drain, *caps_);
+      return;
+    }
+    costs_.clear();
+    for (const candidate& record : buffer_.held()) costs_.push_back(record.cost);
+    const partition_view packs = partitioner_.partition(costs_, count);
+    for (const std::uint32_t position : packs[0]) buffer_.pick(buffer_.place(position));
+  }
+
+  std::shared_ptr<const shared_setup> setup_;
+  std::shared_ptr<const calendar_caps> caps_;
+  std::uint32_t records_per_pack_;
+  lookahead_buffer buffer_;
+  detail::calendar_filler filler_;
+  balanced_partitioner partitioner_;
+  std::vector<std::uint64_t> costs_;
+  calendar_statistics statistics_;
+};
+
+static_assert(lookahead_policy<calendar_policy>);
+
+}  // namespace lanepack::inline LANEPACK_ABI

@@ -1,0 +1,361 @@
+#pragma once
+
+/// @file
+/// `tune_calendar`: finds the numbers of a calendar by simulating a few virtual lanes.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/arithmetic.hpp>
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/random.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/packer/calendar_caps.hpp>
+#include <lanepack/packer/calendar_filler.hpp>
+#include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
+#include <lanepack/packer/lookahead_buffer.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Options of `calendar_policy`.
+struct calendar_options {
+  /// What the stream's records cost; the same on every rank. Required.
+  std::shared_ptr<const cost_distribution> costs;
+  /// Records of a pack (b), at least 1; steps with another number reuse the tuning found for this.
+  std::uint32_t records_per_pack = 16;
+  /// The fewest records that a pack of the run has; nullopt: `records_per_pack`.
+  std::optional<std::uint32_t> min_records_per_pack = std::nullopt;
+  /// All that a lane may buffer, in steps, at least 1.
+  std::uint32_t lookahead_steps = 16;
+  /// Hard bound on displacement, at least `lookahead_steps`; nullopt: 32 x `lookahead_steps`.
+  std::optional<std::uint64_t> max_displacement_steps = std::nullopt;
+  /// Ranks that meet in a step, at most: the more there are, the rarer a pack above the cap must
+  /// be.
+  std::uint32_t max_ranks = 512;
+  /// Limits on the mean cost and the mean tokens of a step over the run's mean, in parts per
+  /// million, above 1'000'000; nullopt: none.
+  std::optional<std::uint32_t> max_step_cost_ppm = std::nullopt;
+  std::optional<std::uint32_t> max_step_tokens_ppm = 1'500'000;
+  /// Numbers found before; nullopt: found at construction.
+  std::optional<calendar_tuning> tuning = std::nullopt;
+};
+
+namespace detail {
+
+/// Checks the options; returns the displacement bound.
+[[nodiscard]] inline std::uint64_t checked_displacement(const calendar_options& options) {
+  if (!options.costs) {
+    throw_invalid_option("costs", "none", "the distribution of record costs that `calendar` needs");
+  }
+  if (options.records_per_pack == 0) throw_invalid_option("records_per_pack", "0", "at least 1");
+  if (options.lookahead_steps == 0) throw_invalid_option("lookahead_steps", "0", "at least 1");
+  const std::uint64_t held = std::uint64_t{options.lookahead_steps} * options.records_per_pack;
+  if (held > max_ordered_records) {
+    throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
+                         "at most 2^23 buffered records, here " +
+                             std::to_string(max_ordered_records / options.records_per_pack) +
+                             " steps");
+  }
+  if (options.max_ranks == 0) throw_invalid_option("max_ranks", "0", "at least 1");
+  const std::uint32_t least = options.min_records_per_pack.value_or(options.records_per_pack);
+  if (least == 0 || least > options.records_per_pack) {
+    throw_invalid_option("min_records_per_pack", std::to_string(least),
+                         "1 to records_per_pack, " + std::to_string(options.records_per_pack));
+  }
+  const std::uint64_t displacement =
+      options.max_displacement_steps.value_or(std::uint64_t{32} * options.lookahead_steps);
+  const std::uint64_t needed =
+      std::max<std::uint64_t>(options.lookahead_steps, ceil_div(held, least));
+  if (displacement < needed || displacement > std::numeric_limits<std::uint32_t>::max()) {
+    throw_invalid_option("max_displacement_steps", std::to_string(displacement),
+                         std::to_string(needed) + " (what the lookahead needs) to 4294967295");
+  }
+  for (const auto& [name, limit] :
+       {std::pair("max_step_cost_ppm", options.max_step_cost_ppm),
+        std::pair("max_step_tokens_ppm", options.max_step_tokens_ppm)}) {
+    if (limit && *limit <= 1'000'000) {
+      throw_invalid_option(name, std::to_string(*limit), "more than 1000000, which is the mean");
+    }
+  }
+  return displacement;
+}
+
+/// Virtual lanes that are fed with draws from the distribution.
+class calendar_trial {
+ public:
+  /// What a trial shows.
+  struct outcome {
+    /// Expected maximum over ranks of a step's cost, over the mean pack cost, in parts per million.
+    std::uint64_t step_ppm = 0;
+    /// Weight of a token of the dearest 1 % of records over that of any token, where a step's loss
+    /// is divided by its tokens, in parts per million.
+    std::uint64_t token_weight_ppm = 0;
+    /// Largest mean tokens and mean cost of a slot over the mean step, in parts per million.
+    std::uint64_t step_tokens_ppm = 0;
+    std::uint64_t step_cost_ppm = 0;
+  };
+
+  explicit calendar_trial(const calendar_options& options)
+      : options_(options), displacement_(checked_displacement(options)) {}
+
+  [[nodiscard]] outcome run(const calendar_tuning& tuning) {
+    const cost_distribution& costs = *options_.costs;
+    const std::uint32_t b = options_.records_per_pack;
+    const calendar_caps caps(costs, b, tuning);
+    const displacement_rule rule{.max_steps = displacement_, .min_records_per_pack = b};
+    const std::uint64_t warm_up = std::min<std::uint64_t>(displacement_, 512);
+    const std::uint64_t steps = warm_up + measured_steps;
+
+    excesses_.clear();
+    slot_tokens_.assign(calendar_caps::period, 0);
+    slot_cost_.assign(calendar_caps::period, 0);
+    slot_long_tokens_.assign(calendar_caps::period, 0);
+    const std::uint64_t long_cost = costs.at_rank(costs.records() - 1 - costs.records() / 100).cost;
+    std::uint64_t growth = 0;
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      lookahead_buffer buffer(std::size_t{options_.lookahead_steps} * b);
+      std::uint64_t admitted = 0;
+      uint128 start = 0;
+      for (std::uint64_t step = 0; step < steps; ++step) {
+        const std::uint64_t until = (step + options_.lookahead_steps) * b;
+        arrivals_.clear();
+        for (; admitted < until; ++admitted) arrivals_.push_back(draw(lane, admitted, step));
+        buffer.insert(arrivals_);
+        if (step == warm_up) start = buffer.cheapest_sum(buffer.size());
+        const calendar_slot& slot = caps.at(step);
+        filler_.fill(buffer, slot, caps, tuning, rule, step, b);
+        if (step >= warm_up) account(buffer, slot, step, long_cost);
+        taken_.clear();
+        buffer.take_picked(taken_);
+      }
+      const uint128 end = buffer.cheapest_sum(buffer.size());
+      if (end > start) growth += static_cast<std::uint64_t>((end - start) / measured_steps);
+    }
+
+    outcome result;
+    uint128 cap_sum = 0;
+    for (const calendar_slot& slot : caps.slots()) cap_sum += slot.cap;
+    const std::uint64_t mean_cap = static_cast<std::uint64_t>(cap_sum / calendar_caps::period);
+    const std::uint64_t excess = expected_excess();
+    result.step_ppm = static_cast<std::uint64_t>(
+        static_cast<uint128>(mean_cap + excess + growth / lanes) * million / caps.pack_cost());
+    weigh(result);
+    return result;
+  }
+
+  /// Steps of all lanes of one trial together.
+  static constexpr std::uint64_t measured_steps = 1024;
+  static constexpr std::uint32_t lanes = 24;
+
+ private:
+  static constexpr std::uint64_t million = 1'000'000;
+
+  [[nodiscard]] candidate draw(std::uint32_t lane, std::uint64_t index, step_index step) {
+    // A block holds four numbers; draws of a lane come in order.
+    if (index % 4 == 0 || index / 4 != block_index_) {
+      block_ = counter_random_block(
+          {.seed = 0, .epoch = 0, .stage = random_stage::virtual_lanes, .lane = lane}, index / 4);
+      block_index_ = index / 4;
+    }
+    const cost_bucket& bucket =
+        options_.costs->at_rank(random_below(block_[index % 4], options_.costs->records()));
+    return {.record = {},
+            .cost = bucket.cost,
+            .tokens = bucket.tokens,
+            .loss_tokens = 0,
+            .arrival = index,
+            .admitted = step,
+            .role = record_role::regular};
+  }
+
+  void account(const lookahead_buffer& buffer, const calendar_slot& slot, step_index step,
+               std::uint64_t long_cost) {
+    const std::uint64_t cost = buffer.picked_cost();
+    if (cost > slot.cap) excesses_.push_back(cost - slot.cap);
+    const auto index = static_cast<std::size_t>(step % calendar_caps::period);
+    slot_cost_[index] += cost;
+    for (const std::uint32_t place : buffer.picked()) {
+      const candidate& record = buffer.at_place(place);
+      slot_tokens_[index] += record.tokens;
+      if (record.cost >= long_cost) slot_long_tokens_[index] += record.tokens;
+    }
+  }
+
+  /// Expected maximum over ranks of what a step's packs exceed the cap by.
+  [[nodiscard]] std::uint64_t expected_excess() {
+    std::sort(excesses_.begin(), excesses_.end(),
+              [](std::uint64_t a, std::uint64_t b) { return a > b; });
+    constexpr std::uint64_t one = std::uint64_t{1} << 32;
+    constexpr std::uint64_t packs = measured_steps * lanes;
+    uint128 sum = 0;
+    std::uint64_t none_before = one;
+    for (std::size_t i = 0; i < excesses_.size(); ++i) {
+      // Probability that no rank has one of the i + 1 largest excesses.
+      const std::uint64_t none = power(one - one * (i + 1) / packs, options_.max_ranks);
+      sum += static_cast<uint128>(none_before - none) * excesses_[i];
+      none_before = none;
+      if (none == 0) break;
+    }
+    return static_cast<std::uint64_t>(sum >> 32);
+  }
+
+  /// base^exponent with 32 fractional bits.
+  [[nodiscard]] static std::uint64_t power(std::uint64_t base, std::uint32_t exponent) noexcept {
+    std::uint64_t result = std::uint64_t{1} << 32;
+    for (; exponent != 0; exponent >>= 1) {
+      if ((exponent & 1) != 0) {
+        result = static_cast<std::uint64_t>((static_cast<uint128>(result) * base) >> 32);
+      }
+      base = static_cast<std::uint64_t>((static_cast<uint128>(base) * base) >> 32);
+    }
+    return result;
+  }
+
+  void weigh(outcome& result) const {
+    constexpr std::uint64_t slot_packs = measured_steps / calendar_caps::period * lanes;
+    const std::uint64_t mean_tokens =
+        std::max<std::uint64_t>(1, options_.costs->mean_tokens(options_.records_per_pack));
+    const std::uint64_t mean_cost =
+        std::max<std::uint64_t>(1, options_.costs->mean_cost(options_.records_per_pack));
+    uint128 weight = 0;
+    uint128 long_tokens = 0;
+    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
+      const uint128 tokens = std::max<std::uint64_t>(1, slot_tokens_[i] / slot_packs);
+      weight += static_cast<uint128>(slot_long_tokens_[i]) * mean_tokens * million / tokens;
+      long_tokens += slot_long_tokens_[i];
+      result.step_tokens_ppm = std::max(result.step_tokens_ppm,
+                                        static_cast<std::uint64_t>(tokens * million / mean_tokens));
+      result.step_cost_ppm =
+          std::max(result.step_cost_ppm,
+                   static_cast<std::uint64_t>(static_cast<uint128>(slot_cost_[i] / slot_packs) *
+                                              million / mean_cost));
+    }
+    result.token_weight_ppm =
+        long_tokens == 0 ? million : static_cast<std::uint64_t>(weight / long_tokens);
+  }
+
+  calendar_options options_;
+  std::uint64_t displacement_;
+  calendar_filler filler_;
+  pack_list taken_;
+  std::vector<candidate> arrivals_;
+  std::vector<std::uint64_t> excesses_;
+  std::vector<std::uint64_t> slot_tokens_;
+  std::vector<std::uint64_t> slot_cost_;
+  std::vector<std::uint64_t> slot_long_tokens_;
+  std::array<std::uint64_t, 4> block_{};
+  std::uint64_t block_index_ = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Squared coefficient of variation of a record's cost in parts per million.
+[[nodiscard]] inline std::uint64_t cost_variation_ppm(const cost_distribution& costs) {
+  const auto bits = static_cast<unsigned>(std::bit_width(costs.max_cost()));
+  const unsigned shift = bits > 24 ? bits - 24 : 0;
+  uint128 squares = 0;
+  for (const cost_bucket& bucket : costs.buckets()) {
+    const std::uint64_t cost = bucket.cost >> shift;
+    squares += static_cast<uint128>(bucket.records) * cost * cost;
+  }
+  const uint128 mean = ((costs.total_cost() >> shift) << 8) / costs.records();
+  if (mean == 0) return 0;
+  const uint128 ratio = ((squares / costs.records()) << 16) * 1'000'000 / (mean * mean);
+  return ratio <= 1'000'000 ? 0
+                            : static_cast<std::uint64_t>(std::min<uint128>(
+                                  ratio - 1'000'000, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// Spare capacity that a queue of this variation needs, in parts per million.
+///
+/// A lane's backlog is a random walk with drift -d and variance cv^2 / b a step, in mean packs, in
+/// a buffer that holds at most H packs of work more than at least. With u(d) = d / (e^(d B) - 1),
+/// B = 2 b H / cv^2, of work pushed out above the cap by each of R ranks, d + R u(d) is least where
+/// d B is about 0.8 (1 + log2 R).
+[[nodiscard]] inline std::uint64_t spare_by_theory_ppm(const calendar_options& options,
+                                                       std::uint64_t displacement) {
+  const cost_distribution& costs = *options.costs;
+  const std::uint64_t n = costs.records();
+  const std::uint64_t lookahead = options.lookahead_steps;
+  // The dearest records that a buffer can be full of: an eighth of all, or more where they would
+  // be too old.
+  const std::uint64_t top = std::clamp<std::uint64_t>(
+      std::max(n / 8, static_cast<std::uint64_t>(static_cast<uint128>(n) * (lookahead - 1) /
+                                                 displacement)),
+      1, n);
+  const std::uint64_t bottom = std::max<std::uint64_t>(1, n / 8);
+  const uint128 high = (costs.total_cost() - costs.cheapest_cost(n - top)) / top;
+  const uint128 low = costs.cheapest_cost(bottom) / bottom;
+  const uint128 mean = std::max<std::uint64_t>(1, costs.mean_cost(1));
+  const uint128 range_ppm =
+      std::max<uint128>(1'000'000, (high - low) * 1'000'000 * (lookahead - 1) / mean);
+  const auto doublings = static_cast<std::uint64_t>(std::bit_width(options.max_ranks));
+  const uint128 spare = static_cast<uint128>(cost_variation_ppm(costs)) * 8 * doublings *
+                        1'000'000 / (10 * 2 * std::uint64_t{options.records_per_pack} * range_ppm);
+  return static_cast<std::uint64_t>(std::clamp<uint128>(spare, 500, 1'000'000));
+}
+
+}  // namespace detail
+
+/// Finds the numbers of a calendar: candidates are run on virtual lanes that are fed with
+/// counter-based draws from the distribution; the one with the least expected step time for
+/// `max_ranks` ranks wins.
+///
+/// Theory gives the first spare capacity, trials the rest: how light the records beside a heavy one
+/// are, how far ordinary caps are spread, and a factor on the spare capacity.
+/// @throws invalid_option if an option is outside its range.
+/// @complexity  At most 12 trials of 24 lanes and about 1500 steps, 0.2 s each at b = 16.
+/// @determinism Integers only: the same on every rank.
+[[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& options) {
+  const std::uint64_t displacement = detail::checked_displacement(options);
+  detail::calendar_trial trial(options);
+  const std::uint64_t theory = detail::spare_by_theory_ppm(options, displacement);
+
+  calendar_tuning best;
+  best.spare_ppm = static_cast<std::uint32_t>(theory);
+  best.reserve_packs = options.lookahead_steps * 11 / 16;
+  best.slot_delay_steps = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, displacement / 2));
+  best.overdue_steps = best.slot_delay_steps;
+  best.step_cost_ppm = options.max_step_cost_ppm.value_or(0);
+  best.step_tokens_ppm = options.max_step_tokens_ppm.value_or(0);
+  std::uint64_t least = trial.run(best).step_ppm;
+  const auto improves = [&](const calendar_tuning& other) {
+    const std::uint64_t step = trial.run(other).step_ppm;
+    if (step >= least) return false;
+    least = step;
+    best = other;
+    return true;
+  };
+
+  for (const std::uint32_t light : {900'000U, 500'000U}) {
+    calendar_tuning other = best;
+    other.light_ppm = light;
+    if (improves(other)) break;
+  }
+  for (const std::uint32_t dither : {40'000U, 300'000U}) {
+    calendar_tuning other = best;
+    other.dither_ppm = dither;
+    if (improves(other)) break;
+  }
+  const auto scaled = [&](std::uint64_t numerator, std::uint64_t denominator) {
+    calendar_tuning other = best;
+    other.spare_ppm = static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(best.spare_ppm * numerator / denominator, 300, 1'000'000));
+    return other;
+  };
+  int rises = 0;
+  while (rises < 4 && improves(scaled(8, 5))) ++rises;
+  if (rises == 0) static_cast<void>(improves(scaled(2, 3)));
+  return best;
+}
+
+}  // namespace lanepack::inline LANEPACK_ABI
