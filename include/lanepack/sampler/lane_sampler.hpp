@@ -93,12 +93,13 @@ class lane_sampler {
       }
       return;
     }
-    const std::uint32_t packs = schedule_.lanes() / streams;
+    // Arrivals of this stream for every arrival of one lane.
+    const std::uint32_t width = schedule_.lanes() / streams;
     while (!out.empty()) {
       const epoch_extent extent =
-          schedule_.epoch_of_step(schedule_.step_of_lane_record(first / packs));
-      const std::uint64_t done = first - extent.first_arrival * packs;
-      const std::uint64_t length = (extent.end_arrival - extent.first_arrival) * packs;
+          schedule_.epoch_of_step(schedule_.step_of_lane_record(first / width));
+      const std::uint64_t done = first - extent.first_arrival * width;
+      const std::uint64_t length = (extent.end_arrival - extent.first_arrival) * width;
       const std::uint64_t count = std::min<std::uint64_t>(length - done, out.size());
       // Position 0 of epoch e is position e x n of the run, which decides its lane.
       const std::uint64_t shift = (extent.epoch % streams) * (n % streams) % streams;

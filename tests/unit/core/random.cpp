@@ -2,12 +2,12 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <vector>
 
 #include "support/catch.hpp"
-#include "support/gen.hpp"
 
 namespace {
 

@@ -8,8 +8,6 @@
 #include <type_traits>
 #include <vector>
 
-#include <lanepack/core/digest.hpp>
-
 #include "support/catch.hpp"
 #include "support/gen.hpp"
 
@@ -84,7 +82,6 @@ TEST_CASE("permutation: the inverse leads back, also where all records are too m
         std::uint64_t{1} << 40, (std::uint64_t{1} << 62) + 12345, two_to_63 - 1, two_to_63}) {
     CAPTURE(n);
     const keyed_permutation order(n, {.seed = 3, .epoch = 4, .stage = 5, .lane = 6});
-    std::vector<std::uint64_t> records;
     for (int i = 0; i < 5000; ++i) {
       const std::uint64_t position = i == 0 ? 0 : i == 1 ? n - 1 : gen.between(0, n - 1);
       const std::uint64_t record = order(position);
