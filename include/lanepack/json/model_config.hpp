@@ -371,15 +371,9 @@ class model_config_reader {
   }
 
   void read_window() {
-    std::optional<std::uint64_t> window = text_.number({"sliding_window", "attention_chunk_size"});
-    if (!window && !text_.value().contains("sliding_window") && defaults_.window != 0) {
-      window = defaults_.window;
-    }
-    if (!window || *window == 0) return;
-    std::uint64_t layers = model_.layers;
+    std::uint64_t layers = 0;
     if (const auto types = text_.texts("layer_types")) {
       require_per_layer("layer_types", types->size());
-      layers = 0;
       for (std::uint64_t i = 0; i < model_.layers; ++i) {
         const std::string& type = (*types)[static_cast<std::size_t>(i)];
         if (type != "full_attention" && type != "sliding_attention" &&
@@ -393,7 +387,11 @@ class model_config_reader {
     } else {
       layers = window_layers();
     }
-    if (layers != 0) {
+    std::optional<std::uint64_t> window = text_.number({"sliding_window", "attention_chunk_size"});
+    if (!window && !text_.value().contains("sliding_window") && defaults_.window != 0) {
+      window = defaults_.window;
+    }
+    if (window && *window != 0 && layers != 0) {
       model_.sliding_window =
           sliding_window_description{.window_tokens = *window, .layers = layers};
     }
