@@ -103,7 +103,7 @@ class lane_sampler {
       const std::uint64_t count = std::min<std::uint64_t>(length - done, out.size());
       // Position 0 of epoch e is position e x n of the run, which decides its lane.
       const std::uint64_t shift = (extent.epoch % streams) * (n % streams) % streams;
-      const std::uint64_t offset = (stream + streams - shift) % streams;
+      const std::uint64_t offset = (std::uint64_t{stream} + streams - shift) % streams;
       emit(extent.epoch, offset + done * streams, streams,
            out.first(static_cast<std::size_t>(count)));
       out = out.subspan(static_cast<std::size_t>(count));

@@ -98,6 +98,16 @@ TEST_CASE("lane_sampler: pad and finite repeat from the start of the epoch", "[l
   }
 }
 
+TEST_CASE("lane_sampler: the largest number of lanes does not wrap", "[lane_sampler]") {
+  // Epoch 1 begins at position 5, so the last lane, L - 1, gets its position L - 1 - 5, which is
+  // record (L - 6) mod 5 = 4294967289 mod 5 = 4.
+  constexpr std::uint32_t lanes = 0xffffffff;
+  schedule_options options = options_of(lanes, 1, epoch_end::pad);
+  options.epochs = 2;
+  CHECK(of_lane(unshuffled(5, options), lanes - 1, 1, 1) ==
+        std::vector{arrival{{1, 4}, record_role::repeated}});
+}
+
 TEST_CASE("lane_sampler: arrivals go on to the end of the epoch in which steps cut the run",
           "[lane_sampler]") {
   schedule_options options = options_of(1, 2, epoch_end::drop_last);
