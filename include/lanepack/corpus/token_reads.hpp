@@ -80,10 +80,15 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
   if (where.record || !where.byte_offset || sorted.empty()) throw failure;
   const std::string text =
       std::string(failure.what()).substr(std::strlen(data_error(where, "").what()));
-  const auto after = std::upper_bound(
+  auto at = std::upper_bound(
       sorted.begin(), sorted.end(), *where.byte_offset,
       [](std::uint64_t offset, const token_read& read) { return offset < read.offset; });
-  where.record = (after == sorted.begin() ? after : after - 1)->record;
+  // Back over empty records, which share their place with the one that follows.
+  while (at != sorted.begin() &&
+         (at == sorted.end() || at->tokens.empty() || at->offset > *where.byte_offset)) {
+    --at;
+  }
+  where.record = at->record;
   throw_data_error(std::move(where), text);
 }
 

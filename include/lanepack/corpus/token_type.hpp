@@ -163,15 +163,15 @@ std::size_t decode_tokens_of(const std::byte* from, std::span<std::int32_t> out)
                                                  static_cast<std::make_unsigned_t<T>>(stored[i]));
       ids[i] = static_cast<std::int32_t>(stored[i]);
     }
-    if ((any & excess_bits<T>()) != 0) {
-      for (std::size_t i = 0; i < count; ++i) {
-        if (!is_token_id(stored[i])) return begin + i;
-      }
-    }
     if (count == token_block) {
       std::memcpy(out.data() + begin, ids.data(), sizeof ids);
     } else {
       std::memcpy(out.data() + begin, ids.data(), count * sizeof(std::int32_t));
+    }
+    if ((any & excess_bits<T>()) != 0) {
+      for (std::size_t i = 0; i < count; ++i) {
+        if (!is_token_id(stored[i])) return begin + i;
+      }
     }
   }
   return out.size();
