@@ -27,7 +27,8 @@ inline std::uint64_t parse_number(const std::string& option, const std::string& 
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    lanepack::detail::throw_invalid_option(option, "'" + text + "'", "a whole number");
+    lanepack::detail::throw_invalid_option(option, lanepack::detail::quoted(text),
+                                           "a whole number");
   }
   return value;
 }
@@ -150,7 +151,8 @@ class plan_arguments {
                                                        const std::string& text) {
     const std::size_t colon = text.find(':');
     if (colon == std::string::npos) {
-      lanepack::detail::throw_invalid_option(option, "'" + text + "'", "two numbers as A:B");
+      lanepack::detail::throw_invalid_option(option, lanepack::detail::quoted(text),
+                                             "two numbers as A:B");
     }
     return {parse_number(option, text.substr(0, colon)),
             parse_number(option, text.substr(colon + 1))};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <lanepack/core/config.hpp>
@@ -88,6 +89,11 @@ class state_error : public error {
 };
 
 namespace detail {
+
+/// `text` between single quotes, for messages.
+[[nodiscard]] inline std::string quoted(std::string_view text) {
+  return std::string("'").append(text).append("'");
+}
 
 [[noreturn]] LANEPACK_COLD inline void throw_invalid_option(std::string option, std::string found,
                                                             std::string expected) {

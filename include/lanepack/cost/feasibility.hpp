@@ -66,8 +66,7 @@ enum class empty_policy : std::uint8_t {
        {infeasible_policy::fail, infeasible_policy::skip_and_count, infeasible_policy::truncate}) {
     if (text == to_string(policy)) return policy;
   }
-  detail::throw_invalid_option(option, "'" + std::string(text) + "'",
-                               "fail, skip_and_count or truncate");
+  detail::throw_invalid_option(option, detail::quoted(text), "fail, skip_and_count or truncate");
 }
 
 /// The policy of that name.
@@ -77,7 +76,7 @@ enum class empty_policy : std::uint8_t {
   for (const auto policy : {empty_policy::fail, empty_policy::skip_and_count}) {
     if (text == to_string(policy)) return policy;
   }
-  detail::throw_invalid_option(option, "'" + std::string(text) + "'", "fail or skip_and_count");
+  detail::throw_invalid_option(option, detail::quoted(text), "fail or skip_and_count");
 }
 
 /// Tokens of the largest record that fits a micro-batch alone, after padding.

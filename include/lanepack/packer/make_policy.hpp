@@ -62,7 +62,7 @@ inline constexpr std::array policy_table{
     if (!names.empty()) names += ", ";
     names += policy.name;
   }
-  detail::throw_invalid_option("policy", "'" + std::string(name) + "'", "one of " + names);
+  detail::throw_invalid_option("policy", detail::quoted(name), "one of " + names);
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

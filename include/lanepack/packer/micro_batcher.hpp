@@ -75,8 +75,7 @@ inline constexpr std::array micro_batch_rule_table{
     if (!names.empty()) names += ", ";
     names += entry.name;
   }
-  detail::throw_invalid_option("micro_batch_rule", "'" + std::string(name) + "'",
-                               "one of " + names);
+  detail::throw_invalid_option("micro_batch_rule", detail::quoted(name), "one of " + names);
 }
 
 /// Options of `micro_batcher`.

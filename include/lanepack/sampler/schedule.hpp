@@ -59,7 +59,7 @@ enum class epoch_end : std::uint8_t {
        {epoch_end::drop_last, epoch_end::pad, epoch_end::continue_epochs, epoch_end::finite}) {
     if (text == to_string(rule)) return rule;
   }
-  detail::throw_invalid_option("epoch_end", std::string("'").append(text).append("'"),
+  detail::throw_invalid_option("epoch_end", detail::quoted(text),
                                "drop_last, pad, continue or finite");
 }
 

@@ -52,8 +52,7 @@ enum class shuffle_kind : std::uint8_t {
   for (const shuffle_kind kind : {shuffle_kind::none, shuffle_kind::full, shuffle_kind::block}) {
     if (text == to_string(kind)) return kind;
   }
-  detail::throw_invalid_option("shuffle", std::string("'").append(text).append("'"),
-                               "none, full or block");
+  detail::throw_invalid_option("shuffle", detail::quoted(text), "none, full or block");
 }
 
 /// How an epoch is shuffled.

@@ -48,7 +48,7 @@ enum class sync_model : std::uint8_t {
   for (const sync_model sync : {sync_model::step, sync_model::micro_batch}) {
     if (text == to_string(sync)) return sync;
   }
-  detail::throw_invalid_option("sync", "'" + std::string(text) + "'", "step or microbatch");
+  detail::throw_invalid_option("sync", detail::quoted(text), "step or microbatch");
 }
 
 /// A simulated cluster.
