@@ -358,7 +358,8 @@ TEST_CASE("packer: a step within an accepted worst case never fails", "[packer]"
 TEST_CASE("packer: the worst case is the least total that can fail", "[packer]") {
   // Equal records of the size that the bound names overflow the bins at exactly its total, whether
   // they fill them with one record of s each or up to capacity - s + 1.
-  for (const std::uint64_t bins : {1, 2, 5}) {
+  constexpr std::uint64_t counts[] = {1, 2, 5};
+  for (const std::uint64_t bins : counts) {
     const std::uint64_t capacity = 99;
     const std::uint64_t s = 50;
     const lengths tokens(bins + 1, s);

@@ -60,20 +60,31 @@ class cost_order {
       keys_.resize(n);
       other_.resize(n);
     }
-    std::uint64_t* const keys = keys_.data();
-    const std::uint64_t first = n == 0 ? 0 : costs[0];
-    std::uint64_t differing = 0;
+    std::uint64_t largest = 0;
+    for (const std::uint64_t cost : costs) largest = std::max(largest, cost);
+    // Where records are cut at a capacity many share the largest cost; they need no sorting.
+    std::uint64_t* const sorted = keys_.data();
+    std::uint64_t* const rest = other_.data();
+    std::size_t equal = 0;
+    std::uint64_t any = 0;
+    std::uint64_t all = ~std::uint64_t{0};
     for (std::size_t i = 0; i < n; ++i) {
-      differing |= costs[i] ^ first;
-      keys[i] = descending_key(costs[i], i);
+      const std::uint64_t key = descending_key(costs[i], i);
+      const bool is_largest = costs[i] == largest;
+      sorted[equal] = key;
+      rest[i - equal] = key;
+      any |= is_largest ? 0 : costs[i];
+      all &= is_largest ? all : costs[i];
+      equal += is_largest ? 1 : 0;
     }
-    // Keys are built in index order and every pass is stable, so only the cost's bits are sorted.
-    if (n <= small_size) {
-      insertion_sort(keys, n);
-    } else if (n <= medium_size) {
-      sort_digits<8>(n, differing);
+    std::copy_n(rest, n - equal, sorted + equal);
+    // Keys stand in index order and every pass is stable, so only the bits of the cost are sorted.
+    if (n - equal <= small_size) {
+      insertion_sort(sorted + equal, n - equal);
+    } else if (n - equal <= medium_size) {
+      sort_digits<8>(equal, n, any & ~all);
     } else {
-      sort_digits<11>(n, differing);
+      sort_digits<11>(equal, n, any & ~all);
     }
     return std::span(keys_).first(n);
   }
@@ -92,26 +103,26 @@ class cost_order {
   }
 
   template <unsigned DigitBits>
-  void sort_digits(std::size_t n, std::uint64_t differing) {
+  void sort_digits(std::size_t begin, std::size_t end, std::uint64_t differing) {
     constexpr std::size_t buckets = std::size_t{1} << DigitBits;
     constexpr std::uint64_t digit_mask = buckets - 1;
     std::array<std::uint32_t, buckets> starts;
-    while (differing != 0) {
+    std::uint64_t* from = keys_.data() + begin;
+    std::uint64_t* to = other_.data() + begin;
+    const std::size_t n = end - begin;
+    for (; differing != 0; std::swap(from, to)) {
       const auto low = static_cast<unsigned>(std::countr_zero(differing));
       differing &= ~(digit_mask << low);
       const unsigned shift = order_index_bits + low;
-
       starts.fill(0);
-      const std::uint64_t* const from = keys_.data();
-      std::uint64_t* const to = other_.data();
       for (std::size_t i = 0; i < n; ++i) ++starts[(from[i] >> shift) & digit_mask];
       std::uint32_t sum = 0;
       for (std::uint32_t& start : starts) sum += std::exchange(start, sum);
       for (std::size_t i = 0; i < n; ++i) {
         to[starts[(from[i] >> shift) & digit_mask]++] = from[i];
       }
-      keys_.swap(other_);
     }
+    if (from != keys_.data() + begin) std::copy_n(from, n, keys_.data() + begin);
   }
 
   std::vector<std::uint64_t> keys_;

@@ -21,12 +21,17 @@ std::vector<std::uint32_t> sorted_indices(const std::vector<std::uint64_t>& cost
 TEST_CASE("packer: costs are ordered as a stable sort orders them", "[packer]") {
   lanepack::detail::cost_order order;
   // Sizes on both sides of every change of method, in an order that reuses larger scratch.
-  for (const std::size_t n : {0, 1, 2, 24, 25, 5000, 256, 4096, 4097, 3}) {
+  constexpr std::size_t sizes[] = {0, 1, 2, 24, 25, 5000, 256, 4096, 4097, 3};
+  for (const std::size_t n : sizes) {
     for (const unsigned bits : {1U, 4U, 20U, 40U}) {
       CAPTURE(n, bits);
       lanepack_test::gen gen(n * 64 + bits);
       std::vector<std::uint64_t> costs(n);
       for (std::uint64_t& cost : costs) cost = gen.heavy_tailed(bits);
+      // Half of the sizes have many records cut at a capacity.
+      if (bits > 4 && n % 2 == 0) {
+        for (std::uint64_t& cost : costs) cost = std::min(cost, std::uint64_t{1} << (bits / 2));
+      }
       const std::span<const std::uint64_t> keys = order.sort_descending(costs);
       REQUIRE(keys.size() == n);
       const std::vector<std::uint32_t> expected = sorted_indices(costs);
