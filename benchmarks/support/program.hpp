@@ -142,7 +142,7 @@ int run_program(int argc, const char* const* argv, Body&& body) {
       std::fputs(line.app().help("", CLI::AppFormatMode::All).c_str(), stdout);
       code = exit_code::ok;
     } catch (const CLI::CallForVersion&) {
-      std::fputs((name + " " LANEPACK_VERSION_STRING "\n").c_str(), stdout);
+      std::fputs(LANEPACK_VERSION_STRING "\n", stdout);
       code = exit_code::ok;
     } catch (const CLI::ParseError& e) {
       print_error(name, e.what() + ("\n`" + name + " --help` lists the options."));
