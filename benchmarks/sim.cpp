@@ -242,6 +242,7 @@ exit_code run(command_line& line) {
     options.policy = policy;
     static_cast<void>(lanepack::make_policy(options));
   }
+  lanepack_programs::print_advice(options);
 
   std::vector<row> rows;
   for (const std::string& path : args.lengths) {

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,13 @@ inline any_lengths read_lengths(const std::string& path, lanepack::any_corpus_op
   lanepack::corpus_summary summary = lanepack::summarize(
       corpus.source, {.threads = options.corpus.threads, .progress = bar.callback()});
   return {std::move(corpus.source), std::move(summary)};
+}
+
+/// Prints what the options' user should know to stderr.
+inline void print_advice(const lanepack::plan_options& options) {
+  for (const std::string& sentence : lanepack::advice(options)) {
+    std::fputs(("note: " + sentence + "\n").c_str(), stderr);
+  }
 }
 
 /// A plan that can be run.
@@ -132,6 +140,7 @@ class plan_arguments {
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
     const any_lengths lengths = read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
+    print_advice(options_);
     return {options_,
             lanepack::make_candidate_feed(lengths.source, lengths.summary,
                                           cost_model_of(model_).estimator, options_),

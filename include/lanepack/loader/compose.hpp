@@ -3,10 +3,12 @@
 /// @file
 /// Composes the parts that a plan needs from its options.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
@@ -26,14 +28,13 @@ namespace lanepack::inline LANEPACK_ABI {
 /// Checks the options that a schedule or a policy does not check itself.
 /// @throws  invalid_option
 inline void validate(const plan_options& options) {
-  constexpr std::uint64_t most_window_records = std::uint64_t{1} << 24;
   if (options.lanes == 0) {
     detail::throw_invalid_option(
         "lanes", "0", "at least 1; a multiple of every world size that the run will have, e.g. 64");
   }
-  if (options.records_per_pack == 0 || options.records_per_pack > most_window_records) {
+  if (options.records_per_pack == 0 || options.records_per_pack > max_ordered_records) {
     detail::throw_invalid_option("records_per_pack", std::to_string(options.records_per_pack),
-                                 "1 to 2^24");
+                                 "1 to " + std::to_string(max_ordered_records));
   }
   if (options.lookahead_steps == 0) {
     detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
@@ -42,11 +43,35 @@ inline void validate(const plan_options& options) {
   for (const pack_size_change& change : options.pack_size_changes) {
     largest = std::max<std::uint64_t>(largest, change.records_per_pack);
   }
-  if (largest * options.lookahead_steps > most_window_records) {
+  if (largest * options.lookahead_steps > max_ordered_records) {
     detail::throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
-                                 "at most " + std::to_string(most_window_records / largest) +
-                                     ", 2^24 records with packs of " + std::to_string(largest));
+                                 "at most " + std::to_string(max_ordered_records / largest) +
+                                     ", a window of " + std::to_string(max_ordered_records) +
+                                     " records with packs of " + std::to_string(largest));
   }
+}
+
+/// What a user of lane-local balancing should know about these options, in sentences; empty where
+/// there is nothing to say.
+[[nodiscard]] inline std::vector<std::string> advice(const plan_options& options) {
+  constexpr std::uint32_t fewest_records = 8;
+  if (options.policy == "sequential") return {};
+  std::uint32_t smallest = options.records_per_pack;
+  for (const pack_size_change& change : options.pack_size_changes) {
+    smallest = std::min(smallest, change.records_per_pack);
+  }
+  if (smallest == 1) {
+    return {
+        "With 1 record a pack there is nothing to balance: heavy records are only aligned, so "
+        "that they fall on the same steps of all lanes. Fewer lanes with more records a pack "
+        "balance better."};
+  }
+  if (smallest < fewest_records) {
+    return {"Packs of " + std::to_string(smallest) +
+            " records balance poorly: fewer lanes with at least " + std::to_string(fewest_records) +
+            " records a pack do better."};
+  }
+  return {};
 }
 
 /// The schedule part of plan options.

@@ -30,7 +30,7 @@ struct plan_options {
   /// L, the number of lanes, fixed for the life of a run; a step has `lanes x records_per_pack`
   /// records. No default: choose a number that every world size of the run will divide.
   std::uint32_t lanes = 0;
-  /// b, the records of a pack, 1 to 2^24. No default.
+  /// b, the records of a pack, 1 to 2^23. No default.
   std::uint32_t records_per_pack = 0;
   /// Steps at which b changes, ascending.
   std::vector<pack_size_change> pack_size_changes = {};

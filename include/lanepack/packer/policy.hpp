@@ -70,6 +70,7 @@ concept lookahead_policy = requires(Policy& policy, const Policy& view, const st
                                     std::span<const candidate> arrivals, pack_list& out,
                                     const policy_state& state) {
   { view.name() } -> std::convertible_to<std::string>;
+  { view.scope() } -> std::same_as<policy_scope>;
   { view.window_steps() } -> std::same_as<std::uint32_t>;
   { view.buffered_steps() } -> std::same_as<std::uint32_t>;
   policy.form(window, arrivals, out);
