@@ -519,6 +519,13 @@ class output_file {
     sync_directory();
   }
 
+  /// Removes what was not committed; nothing can be written after that.
+  void discard() noexcept {
+    fd_.close();
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    temporary_.clear();
+  }
+
  private:
   static constexpr std::size_t buffer_bytes = std::size_t{1} << 18;
 
@@ -526,12 +533,6 @@ class output_file {
     const int code = errno;
     discard();
     detail::throw_file_error(path_, action, code);
-  }
-
-  void discard() noexcept {
-    fd_.close();
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    temporary_.clear();
   }
 
   void flush() {

@@ -254,6 +254,17 @@ class megatron_index {
     return block != nullptr ? &block->lengths[sequence % record_block::records] : nullptr;
   }
 
+  /// Fetches what `extent` will read from memory into the processor's caches, if it is in memory.
+  void prefetch_extent(std::uint64_t sequence) const noexcept {
+    const record_block* block = cache_.find(sequence / record_block::records);
+    if (block == nullptr) return;
+    const std::size_t index = sequence % record_block::records;
+    const std::size_t first = index / record_block::stride * record_block::stride;
+    __builtin_prefetch(&block->starts[index / record_block::stride]);
+    constexpr std::size_t line = 64 / sizeof(std::uint32_t);
+    for (std::size_t at = first; at <= index; at += line) __builtin_prefetch(&block->lengths[at]);
+  }
+
   /// Digest of all lengths, read with all threads.
   [[nodiscard]] digest128 digest_lengths(unsigned threads) const {
     constexpr std::uint64_t chunk_sequences = std::uint64_t{1} << 18;
@@ -601,7 +612,11 @@ class megatron_source {
     if (self_->options.index_access == file_access::mapped) self_->index.file().check_unchanged();
     const std::uint64_t bytes = token_bytes(type());
     std::vector<token_read> wanted(reads.size());
+    constexpr std::size_t ahead = 8;
     for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (!self_->documents && i + ahead < reads.size()) {
+        self_->index.prefetch_extent(reads[i + ahead].id);
+      }
       detail::check_record(reads[i].id, size());
       const token_extent where = extent(reads[i].id);
       detail::check_read(reads[i], where.tokens);
@@ -746,6 +761,7 @@ class megatron_writer {
     finished_ = true;
     write_pointers();
     copy_documents();
+    documents_.discard();
     std::vector<std::byte> header;
     const auto magic = std::as_bytes(std::span(megatron_magic));
     header.insert(header.end(), magic.begin(), magic.end());

@@ -179,10 +179,9 @@ std::size_t decode_tokens_of(const std::byte* from, std::span<std::int32_t> out)
 
 /// Position of the first negative number, or `tokens.size()`.
 inline std::size_t first_negative(std::span<const std::int32_t> tokens) noexcept {
-  std::array<std::int32_t, token_block> block;
   std::size_t begin = 0;
   for (; tokens.size() - begin >= token_block; begin += token_block) {
-    std::memcpy(block.data(), tokens.data() + begin, sizeof block);
+    const std::int32_t* const block = tokens.data() + begin;
     std::int32_t any = 0;
     for (std::size_t i = 0; i < token_block; ++i) any |= block[i];
     if (any < 0) break;
