@@ -94,7 +94,8 @@ class calendar_policy {
       drain(window, count);
     } else {
       const calendar_slot& slot = caps_->at(window.first_step);
-      filler_.fill(buffer_, slot, *caps_, setup_->tuning, rule(), window.first_step, count);
+      filler_.fill(buffer_, slot, *caps_, setup_->tuning, rule(), window.first_step, count,
+                   caps_->reserve(setup_->tuning));
       ++statistics_.packs;
       if (buffer_.picked_cost() > slot.cap) {
         ++statistics_.packs_above_cap;

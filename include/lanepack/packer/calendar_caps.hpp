@@ -28,8 +28,8 @@ struct calendar_tuning {
   std::uint32_t light_ppm = 750'000;
   /// Width of the band over which the caps of ordinary slots are spread around their mean.
   std::uint32_t dither_ppm = 100'000;
-  /// Work that a lane may be short of before it emits less than its share, in mean packs.
-  std::uint32_t reserve_packs = 11;
+  /// Work that a lane may be short of before it emits less than its share, over the mean pack.
+  std::uint32_t reserve_ppm = 5'000'000;
   /// Steps within which a heavy record shall find a slot.
   std::uint32_t slot_delay_steps = 256;
   /// Age from which a record goes before others that would use its slot better.
@@ -117,6 +117,11 @@ class calendar_caps {
   [[nodiscard]] std::span<const calendar_slot> slots() const noexcept { return slots_; }
   /// Cost of a mean pack, at least 1.
   [[nodiscard]] std::uint64_t pack_cost() const noexcept { return pack_cost_; }
+  /// Work that a lane may be short of before it emits less than its share.
+  [[nodiscard]] std::int64_t reserve(const calendar_tuning& tuning) const noexcept {
+    return static_cast<std::int64_t>(static_cast<uint128>(pack_cost_) * tuning.reserve_ppm /
+                                     million);
+  }
   /// Cap of an ordinary slot, before it is spread.
   [[nodiscard]] std::uint64_t base() const noexcept { return base_; }
 

@@ -47,13 +47,14 @@ namespace detail {
 class calendar_filler {
  public:
   /// Marks `count` records of the buffer, which has at least as many and none of them marked.
+  /// @param reserve  Work that the lane may be short of before it emits less than its share.
   void fill(lookahead_buffer& buffer, const calendar_slot& slot, const calendar_caps& caps,
             const calendar_tuning& tuning, const displacement_rule& rule, step_index step,
-            std::uint32_t count) {
+            std::uint32_t count, std::int64_t reserve) {
     start(count);
     pick_due(buffer, rule, step);
     const std::size_t ordinary = buffer.count_below(caps.base() / 2 + 1);
-    const std::uint64_t goal_by_work = work_goal(buffer, slot, caps, tuning);
+    const std::uint64_t goal_by_work = work_goal(buffer, slot, reserve);
     pick_overdue(buffer, slot, tuning, step);
     pick_heavy(buffer, slot, ordinary);
     const std::uint64_t goal = std::min(
@@ -123,8 +124,7 @@ class calendar_filler {
 
   /// What the lane should emit: its share and a tenth of what it is behind.
   [[nodiscard]] std::uint64_t work_goal(const lookahead_buffer& buffer, const calendar_slot& slot,
-                                        const calendar_caps& caps,
-                                        const calendar_tuning& tuning) const {
+                                        std::int64_t reserve) const {
     std::uint64_t counted = buffer.count_below(slot.counted_cost + 1);
     std::uint64_t sum = 0;
     const auto picked = buffer.picked();
@@ -135,8 +135,7 @@ class calendar_filler {
         std::lower_bound(picked.begin(), picked.end(), counted) - picked.begin());
     sum += buffer.cheapest_sum(counted - counted_picked);
     const auto behind = static_cast<std::int64_t>(sum) -
-                        static_cast<std::int64_t>(counted * slot.counted_mean) +
-                        static_cast<std::int64_t>(tuning.reserve_packs * caps.pack_cost());
+                        static_cast<std::int64_t>(counted * slot.counted_mean) + reserve;
     const std::int64_t goal = static_cast<std::int64_t>(slot.share) + behind / 10;
     if (goal <= 0) return 0;
     return std::min(slot.cap, static_cast<std::uint64_t>(goal));
@@ -212,8 +211,13 @@ class calendar_filler {
       const std::size_t place = buffer.place(q);
       if (place >= ordinary || buffer.is_picked(place)) continue;
       ++offers;
-      if (buffer.picked_cost() + buffer.cost(place) + cost_beside(buffer, place) > slot.cap)
-        continue;
+      const std::uint64_t least = buffer.picked_cost() + buffer.cheapest_sum(left_);
+      const std::uint64_t with =
+          buffer.picked_cost() + buffer.cost(place) + cost_beside(buffer, place);
+      // A record that took all the room would leave the cheapest to complete the pack, and a lane
+      // without cheap records cannot stay below a cap: four measured best.
+      const std::uint64_t room = slot.cap > least ? slot.cap - least : 0;
+      if (with - least > (left_ > 1 ? room / 4 : room)) continue;
       pick(buffer, place);
     }
   }

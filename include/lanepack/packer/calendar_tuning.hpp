@@ -91,6 +91,103 @@ namespace detail {
   return displacement;
 }
 
+/// Squared coefficient of variation of a record's cost in parts per million.
+[[nodiscard]] inline std::uint64_t cost_variation_ppm(const cost_distribution& costs) {
+  const auto bits = static_cast<unsigned>(std::bit_width(costs.max_cost()));
+  const unsigned shift = bits > 24 ? bits - 24 : 0;
+  uint128 squares = 0;
+  for (const cost_bucket& bucket : costs.buckets()) {
+    const std::uint64_t cost = bucket.cost >> shift;
+    squares += static_cast<uint128>(bucket.records) * cost * cost;
+  }
+  const uint128 mean = ((costs.total_cost() >> shift) << 8) / costs.records();
+  if (mean == 0) return 0;
+  const uint128 ratio = ((squares / costs.records()) << 16) * 1'000'000 / (mean * mean);
+  return ratio <= 1'000'000 ? 0
+                            : static_cast<std::uint64_t>(std::min<uint128>(
+                                  ratio - 1'000'000, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// Packs of work by which the fullest and the emptiest buffer differ (H), in parts per million.
+[[nodiscard]] inline std::uint64_t backlog_range_ppm(const calendar_options& options,
+                                                     std::uint64_t displacement) {
+  const cost_distribution& costs = *options.costs;
+  const std::uint64_t n = costs.records();
+  const std::uint64_t carried = options.lookahead_steps - 1;
+  // The dearest records that a buffer can be full of: an eighth of all, or more where they would be
+  // too old.
+  const std::uint64_t top = std::clamp<std::uint64_t>(
+      std::max(n / 8, static_cast<std::uint64_t>(static_cast<uint128>(n) * carried / displacement)),
+      1, n);
+  const std::uint64_t bottom = std::max<std::uint64_t>(1, n / 8);
+  const uint128 high = (costs.total_cost() - costs.cheapest_cost(n - top)) / top;
+  const uint128 low = costs.cheapest_cost(bottom) / bottom;
+  const uint128 mean = std::max<std::uint64_t>(1, costs.mean_cost(1));
+  const uint128 range = high > low ? (high - low) * 1'000'000 * carried / mean : 0;
+  return static_cast<std::uint64_t>(
+      std::clamp<uint128>(range, 1'000'000, std::numeric_limits<std::uint32_t>::max()));
+}
+
+/// Packs of work that a buffer of light records is short of, in parts per million; at most 11/16 of
+/// the lookahead, so that there is a choice of records.
+[[nodiscard]] inline std::uint32_t reserve_ppm(const calendar_options& options) {
+  const cost_distribution& costs = *options.costs;
+  const std::uint64_t bottom = std::max<std::uint64_t>(1, costs.records() / 8);
+  const uint128 low = costs.cheapest_cost(bottom) / bottom;
+  const uint128 mean = std::max<std::uint64_t>(1, costs.mean_cost(1));
+  const std::uint64_t carried = options.lookahead_steps - 1;
+  const uint128 room = mean > low ? (mean - low) * 1'000'000 * carried / mean : 0;
+  return static_cast<std::uint32_t>(
+      std::min<uint128>(room, std::uint64_t{options.lookahead_steps} * 11'000'000 / 16));
+}
+
+/// Spare capacity that a queue of this variation needs, in parts per million.
+///
+/// A lane's backlog is a random walk with drift -d and variance cv^2 / b a step, in mean packs, in
+/// a buffer with room for H packs of it. With u(d) = d / (e^(d B) - 1), B = 2 b H / cv^2, of work
+/// pushed out above the cap by each of R ranks, d + R u(d) is least where d B is about 0.8 (1 +
+/// log2 R).
+[[nodiscard]] inline std::uint64_t spare_by_theory_ppm(const calendar_options& options,
+                                                       std::uint64_t displacement) {
+  const auto doublings = static_cast<std::uint64_t>(std::bit_width(options.max_ranks));
+  const uint128 spare = static_cast<uint128>(cost_variation_ppm(*options.costs)) * 8 * doublings *
+                        1'000'000 /
+                        (static_cast<uint128>(20) * options.records_per_pack *
+                         backlog_range_ppm(options, displacement));
+  return static_cast<std::uint64_t>(std::clamp<uint128>(spare, 500, 1'000'000));
+}
+
+/// base^exponent with 32 fractional bits, for a base of at most 1.
+[[nodiscard]] constexpr std::uint64_t power32(std::uint64_t base, std::uint32_t exponent) noexcept {
+  std::uint64_t result = std::uint64_t{1} << 32;
+  for (; exponent != 0; exponent >>= 1) {
+    if ((exponent & 1) != 0) {
+      result = static_cast<std::uint64_t>((static_cast<uint128>(result) * base) >> 32);
+    }
+    base = static_cast<std::uint64_t>((static_cast<uint128>(base) * base) >> 32);
+  }
+  return result;
+}
+
+/// e^(-numerator / denominator) with 32 fractional bits.
+[[nodiscard]] constexpr std::uint64_t exp_minus32(uint128 numerator, uint128 denominator) noexcept {
+  constexpr std::uint32_t parts = 4096;
+  constexpr std::uint64_t one = std::uint64_t{1} << 32;
+  if (denominator == 0) return 0;
+  const uint128 part = (numerator << 32) / denominator / parts;
+  return part >= one ? 0 : power32(one - static_cast<std::uint64_t>(part), parts);
+}
+
+/// Largest integer whose square is at most `value`.
+[[nodiscard]] constexpr std::uint64_t integer_root(uint128 value) noexcept {
+  std::uint64_t root = 0;
+  for (std::uint64_t bit = std::uint64_t{1} << 63; bit != 0; bit >>= 1) {
+    const std::uint64_t next = root | bit;
+    if (static_cast<uint128>(next) * next <= value) root = next;
+  }
+  return root;
+}
+
 /// Virtual lanes that are fed with draws from the distribution.
 class calendar_trial {
  public:
@@ -122,11 +219,30 @@ class calendar_trial {
     slot_cost_.assign(calendar_caps::period, 0);
     slot_long_tokens_.assign(calendar_caps::period, 0);
     const std::uint64_t long_cost = costs.at_rank(costs.records() - 1 - costs.records() / 100).cost;
-    std::uint64_t growth = 0;
+
+    // What a lane is behind has the density e^(-2 b d w / cv^2) in the long run, far longer than a
+    // trial. So lanes start evenly spread over the room for it and count with that weight.
+    const std::int64_t reserve = caps.reserve(tuning);
+    const std::uint64_t spacing_ppm = backlog_range_ppm(options_, displacement_) / lanes;
+    const std::uint64_t ratio =
+        exp_minus32(static_cast<uint128>(2) * b * tuning.spare_ppm * spacing_ppm,
+                    static_cast<uint128>(cost_variation_ppm(costs)) * million);
+    std::array<std::uint64_t, lanes> weights{};
+    std::uint64_t weight = std::uint64_t{1} << 32;
+    total_weight_ = 0;
+    for (std::uint64_t& lane_weight : weights) {
+      lane_weight = weight;
+      total_weight_ += weight;
+      weight = static_cast<std::uint64_t>((static_cast<uint128>(weight) * ratio) >> 32);
+    }
+
+    std::int64_t growth = 0;
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      const auto ahead = static_cast<std::int64_t>(static_cast<uint128>(caps.pack_cost()) *
+                                                   spacing_ppm * (2 * lane + 1) / (2 * million));
       lookahead_buffer buffer(std::size_t{options_.lookahead_steps} * b);
       std::uint64_t admitted = 0;
-      uint128 start = 0;
+      std::uint64_t start = 0;
       for (std::uint64_t step = 0; step < steps; ++step) {
         const std::uint64_t until = (step + options_.lookahead_steps) * b;
         arrivals_.clear();
@@ -134,22 +250,33 @@ class calendar_trial {
         buffer.insert(arrivals_);
         if (step == warm_up) start = buffer.cheapest_sum(buffer.size());
         const calendar_slot& slot = caps.at(step);
-        filler_.fill(buffer, slot, caps, tuning, rule, step, b);
-        if (step >= warm_up) account(buffer, slot, step, long_cost);
+        filler_.fill(buffer, slot, caps, tuning, rule, step, b,
+                     step < warm_up ? reserve - ahead : reserve);
+        if (step >= warm_up) account(buffer, slot, step, long_cost, weights[lane]);
         taken_.clear();
         buffer.take_picked(taken_);
       }
-      const uint128 end = buffer.cheapest_sum(buffer.size());
-      if (end > start) growth += static_cast<std::uint64_t>((end - start) / measured_steps);
+      const auto change = static_cast<std::int64_t>(buffer.cheapest_sum(buffer.size())) -
+                          static_cast<std::int64_t>(start);
+      growth += change / static_cast<std::int64_t>(measured_steps) *
+                static_cast<std::int64_t>(weights[lane] >> 16);
     }
+    growth /= static_cast<std::int64_t>((total_weight_ >> 16) + 1);
+    // What chance alone makes of a few lanes.
+    const auto noise = static_cast<std::int64_t>(
+        static_cast<uint128>(caps.pack_cost()) *
+        integer_root(static_cast<uint128>(cost_variation_ppm(costs)) * million /
+                     (static_cast<uint128>(b) * measured_steps * (lanes / 4))) /
+        million);
 
     outcome result;
     uint128 cap_sum = 0;
     for (const calendar_slot& slot : caps.slots()) cap_sum += slot.cap;
-    const std::uint64_t mean_cap = static_cast<std::uint64_t>(cap_sum / calendar_caps::period);
+    const auto mean_cap = static_cast<std::uint64_t>(cap_sum / calendar_caps::period);
     const std::uint64_t excess = expected_excess();
+    const std::uint64_t unstable = growth > noise ? static_cast<std::uint64_t>(growth - noise) : 0;
     result.step_ppm = static_cast<std::uint64_t>(
-        static_cast<uint128>(mean_cap + excess + growth / lanes) * million / caps.pack_cost());
+        static_cast<uint128>(mean_cap + excess + unstable) * million / caps.pack_cost());
     weigh(result);
     return result;
   }
@@ -179,51 +306,53 @@ class calendar_trial {
             .role = record_role::regular};
   }
 
+  struct excess_cost {
+    std::uint64_t cost = 0;
+    std::uint64_t weight = 0;
+  };
+
   void account(const lookahead_buffer& buffer, const calendar_slot& slot, step_index step,
-               std::uint64_t long_cost) {
+               std::uint64_t long_cost, std::uint64_t weight) {
     const std::uint64_t cost = buffer.picked_cost();
-    if (cost > slot.cap) excesses_.push_back(cost - slot.cap);
+    if (cost > slot.cap) excesses_.push_back({cost - slot.cap, weight});
     const auto index = static_cast<std::size_t>(step % calendar_caps::period);
-    slot_cost_[index] += cost;
+    slot_cost_[index] += static_cast<uint128>(weight) * cost;
+    std::uint64_t tokens = 0;
+    std::uint64_t long_tokens = 0;
     for (const std::uint32_t place : buffer.picked()) {
       const candidate& record = buffer.at_place(place);
-      slot_tokens_[index] += record.tokens;
-      if (record.cost >= long_cost) slot_long_tokens_[index] += record.tokens;
+      tokens += record.tokens;
+      if (record.cost >= long_cost) long_tokens += record.tokens;
     }
+    slot_tokens_[index] += static_cast<uint128>(weight) * tokens;
+    slot_long_tokens_[index] += static_cast<uint128>(weight) * long_tokens;
   }
 
   /// Expected maximum over ranks of what a step's packs exceed the cap by.
   [[nodiscard]] std::uint64_t expected_excess() {
-    std::sort(excesses_.begin(), excesses_.end(),
-              [](std::uint64_t a, std::uint64_t b) { return a > b; });
+    std::sort(excesses_.begin(), excesses_.end(), [](const excess_cost& a, const excess_cost& b) {
+      return a.cost != b.cost ? a.cost > b.cost : a.weight > b.weight;
+    });
     constexpr std::uint64_t one = std::uint64_t{1} << 32;
-    constexpr std::uint64_t packs = measured_steps * lanes;
+    const uint128 packs = static_cast<uint128>(total_weight_) * measured_steps;
     uint128 sum = 0;
+    uint128 seen = 0;
     std::uint64_t none_before = one;
-    for (std::size_t i = 0; i < excesses_.size(); ++i) {
-      // Probability that no rank has one of the i + 1 largest excesses.
-      const std::uint64_t none = power(one - one * (i + 1) / packs, options_.max_ranks);
-      sum += static_cast<uint128>(none_before - none) * excesses_[i];
+    for (const excess_cost& excess : excesses_) {
+      // Probability that no rank has one of the largest excesses up to this.
+      seen += excess.weight;
+      const std::uint64_t none =
+          power32(one - static_cast<std::uint64_t>((seen << 32) / packs), options_.max_ranks);
+      sum += static_cast<uint128>(none_before - none) * excess.cost;
       none_before = none;
       if (none == 0) break;
     }
     return static_cast<std::uint64_t>(sum >> 32);
   }
 
-  /// base^exponent with 32 fractional bits.
-  [[nodiscard]] static std::uint64_t power(std::uint64_t base, std::uint32_t exponent) noexcept {
-    std::uint64_t result = std::uint64_t{1} << 32;
-    for (; exponent != 0; exponent >>= 1) {
-      if ((exponent & 1) != 0) {
-        result = static_cast<std::uint64_t>((static_cast<uint128>(result) * base) >> 32);
-      }
-      base = static_cast<std::uint64_t>((static_cast<uint128>(base) * base) >> 32);
-    }
-    return result;
-  }
-
   void weigh(outcome& result) const {
-    constexpr std::uint64_t slot_packs = measured_steps / calendar_caps::period * lanes;
+    const uint128 slot_packs =
+        static_cast<uint128>(total_weight_) * (measured_steps / calendar_caps::period);
     const std::uint64_t mean_tokens =
         std::max<std::uint64_t>(1, options_.costs->mean_tokens(options_.records_per_pack));
     const std::uint64_t mean_cost =
@@ -231,18 +360,18 @@ class calendar_trial {
     uint128 weight = 0;
     uint128 long_tokens = 0;
     for (std::size_t i = 0; i < calendar_caps::period; ++i) {
-      const uint128 tokens = std::max<std::uint64_t>(1, slot_tokens_[i] / slot_packs);
-      weight += static_cast<uint128>(slot_long_tokens_[i]) * mean_tokens * million / tokens;
-      long_tokens += slot_long_tokens_[i];
+      const uint128 tokens = std::max<uint128>(1, slot_tokens_[i] / slot_packs);
+      const uint128 long_part = slot_long_tokens_[i] * 1024 / slot_packs;
+      weight += long_part * mean_tokens / tokens;
+      long_tokens += long_part;
       result.step_tokens_ppm = std::max(result.step_tokens_ppm,
                                         static_cast<std::uint64_t>(tokens * million / mean_tokens));
       result.step_cost_ppm =
           std::max(result.step_cost_ppm,
-                   static_cast<std::uint64_t>(static_cast<uint128>(slot_cost_[i] / slot_packs) *
-                                              million / mean_cost));
+                   static_cast<std::uint64_t>(slot_cost_[i] / slot_packs * million / mean_cost));
     }
     result.token_weight_ppm =
-        long_tokens == 0 ? million : static_cast<std::uint64_t>(weight / long_tokens);
+        long_tokens == 0 ? million : static_cast<std::uint64_t>(weight * million / long_tokens);
   }
 
   calendar_options options_;
@@ -250,59 +379,14 @@ class calendar_trial {
   calendar_filler filler_;
   pack_list taken_;
   std::vector<candidate> arrivals_;
-  std::vector<std::uint64_t> excesses_;
-  std::vector<std::uint64_t> slot_tokens_;
-  std::vector<std::uint64_t> slot_cost_;
-  std::vector<std::uint64_t> slot_long_tokens_;
+  std::vector<excess_cost> excesses_;
+  std::uint64_t total_weight_ = 1;
+  std::vector<uint128> slot_tokens_;
+  std::vector<uint128> slot_cost_;
+  std::vector<uint128> slot_long_tokens_;
   std::array<std::uint64_t, 4> block_{};
   std::uint64_t block_index_ = std::numeric_limits<std::uint64_t>::max();
 };
-
-/// Squared coefficient of variation of a record's cost in parts per million.
-[[nodiscard]] inline std::uint64_t cost_variation_ppm(const cost_distribution& costs) {
-  const auto bits = static_cast<unsigned>(std::bit_width(costs.max_cost()));
-  const unsigned shift = bits > 24 ? bits - 24 : 0;
-  uint128 squares = 0;
-  for (const cost_bucket& bucket : costs.buckets()) {
-    const std::uint64_t cost = bucket.cost >> shift;
-    squares += static_cast<uint128>(bucket.records) * cost * cost;
-  }
-  const uint128 mean = ((costs.total_cost() >> shift) << 8) / costs.records();
-  if (mean == 0) return 0;
-  const uint128 ratio = ((squares / costs.records()) << 16) * 1'000'000 / (mean * mean);
-  return ratio <= 1'000'000 ? 0
-                            : static_cast<std::uint64_t>(std::min<uint128>(
-                                  ratio - 1'000'000, std::numeric_limits<std::uint32_t>::max()));
-}
-
-/// Spare capacity that a queue of this variation needs, in parts per million.
-///
-/// A lane's backlog is a random walk with drift -d and variance cv^2 / b a step, in mean packs, in
-/// a buffer that holds at most H packs of work more than at least. With u(d) = d / (e^(d B) - 1),
-/// B = 2 b H / cv^2, of work pushed out above the cap by each of R ranks, d + R u(d) is least where
-/// d B is about 0.8 (1 + log2 R).
-[[nodiscard]] inline std::uint64_t spare_by_theory_ppm(const calendar_options& options,
-                                                       std::uint64_t displacement) {
-  const cost_distribution& costs = *options.costs;
-  const std::uint64_t n = costs.records();
-  const std::uint64_t lookahead = options.lookahead_steps;
-  // The dearest records that a buffer can be full of: an eighth of all, or more where they would
-  // be too old.
-  const std::uint64_t top = std::clamp<std::uint64_t>(
-      std::max(n / 8, static_cast<std::uint64_t>(static_cast<uint128>(n) * (lookahead - 1) /
-                                                 displacement)),
-      1, n);
-  const std::uint64_t bottom = std::max<std::uint64_t>(1, n / 8);
-  const uint128 high = (costs.total_cost() - costs.cheapest_cost(n - top)) / top;
-  const uint128 low = costs.cheapest_cost(bottom) / bottom;
-  const uint128 mean = std::max<std::uint64_t>(1, costs.mean_cost(1));
-  const uint128 range_ppm =
-      std::max<uint128>(1'000'000, (high - low) * 1'000'000 * (lookahead - 1) / mean);
-  const auto doublings = static_cast<std::uint64_t>(std::bit_width(options.max_ranks));
-  const uint128 spare = static_cast<uint128>(cost_variation_ppm(costs)) * 8 * doublings *
-                        1'000'000 / (10 * 2 * std::uint64_t{options.records_per_pack} * range_ppm);
-  return static_cast<std::uint64_t>(std::clamp<uint128>(spare, 500, 1'000'000));
-}
 
 }  // namespace detail
 
@@ -322,9 +406,9 @@ class calendar_trial {
 
   calendar_tuning best;
   best.spare_ppm = static_cast<std::uint32_t>(theory);
-  best.reserve_packs = options.lookahead_steps * 11 / 16;
+  best.reserve_ppm = detail::reserve_ppm(options);
   best.slot_delay_steps = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, displacement / 2));
-  best.overdue_steps = best.slot_delay_steps;
+  best.overdue_steps = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, displacement * 2 / 3));
   best.step_cost_ppm = options.max_step_cost_ppm.value_or(0);
   best.step_tokens_ppm = options.max_step_tokens_ppm.value_or(0);
   std::uint64_t least = trial.run(best).step_ppm;
@@ -341,6 +425,11 @@ class calendar_trial {
     other.light_ppm = light;
     if (improves(other)) break;
   }
+  {
+    calendar_tuning other = best;
+    other.slot_delay_steps = other.overdue_steps;
+    static_cast<void>(improves(other));
+  }
   for (const std::uint32_t dither : {40'000U, 300'000U}) {
     calendar_tuning other = best;
     other.dither_ppm = dither;
@@ -353,7 +442,7 @@ class calendar_trial {
     return other;
   };
   int rises = 0;
-  while (rises < 4 && improves(scaled(8, 5))) ++rises;
+  while (rises < 10 && improves(scaled(8, 5))) ++rises;
   if (rises == 0) static_cast<void>(improves(scaled(2, 3)));
   return best;
 }
