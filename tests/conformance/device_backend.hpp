@@ -655,17 +655,25 @@ class device_backend_checks {
     const backend_type& backend = *failing;
     const buffer to = staging(backend);
     const auto stream = backend.make_stream();
-    ring slots(backend, {.slot_bytes = bytes, .bytes_limit = bytes});
-    auto slot = slots.acquire();
-    fill_bytes(slot->bytes(), 21);
-    REQUIRE(slots.submit(std::move(*slot)));
-    auto lease = slots.next();
-    backend.copy_async(stream, to.data(), lease->bytes().data(), bytes);
-    CHECK_THROWS_AS(lease->release_after(stream), lanepack::device_error);
-    CHECK_FALSE(slots.acquire().has_value());
-    CHECK_THROWS_AS(slots.next(), lanepack::device_error);
-    CHECK_FALSE(slots.next().has_value());
-    backend.synchronize(stream);
+    stream_gate gate;
+    const joined_thread opener([&gate] {
+      pause_us(2000);
+      gate.open();
+    });
+    {
+      ring slots(backend, {.slot_bytes = bytes, .bytes_limit = bytes});
+      auto slot = slots.acquire();
+      fill_bytes(slot->bytes(), 21);
+      REQUIRE(slots.submit(std::move(*slot)));
+      auto lease = slots.next();
+      gate.hold(harness_, backend, stream);
+      backend.copy_async(stream, to.data(), lease->bytes().data(), bytes);
+      CHECK_THROWS_AS(lease->release_after(stream), lanepack::device_error);
+      CHECK_FALSE(slots.acquire().has_value());
+      CHECK_THROWS_AS(slots.next(), lanepack::device_error);
+      CHECK_FALSE(slots.next().has_value());
+    }
+    // The slot did not go before the copy that nothing marks the end of.
     CHECK(holds_bytes(to.bytes(), 21));
   }
 

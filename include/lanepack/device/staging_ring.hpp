@@ -271,8 +271,6 @@ class ring_state {
     bool pending = false;
     /// Shares given up so far made the reclaim stream wait for this slot's consumers.
     bool awaits_events = false;
-    /// The end of its use could not be marked; the slot is never used again.
-    bool retired = false;
     bool poisoned = false;
     std::uint32_t shares = 0;
     std::size_t used = 0;
@@ -396,11 +394,11 @@ class ring_state {
         slot.pending = true;
       }
     } catch (...) {
-      slot.retired = true;
+      // A ring that has failed hands out no slot, so this one needs no mark to be kept from reuse.
       fail_locked(std::current_exception());
       throw;
     }
-    if (!last || slot.retired) return;
+    if (!last) return;
     ++statistics_.released;
     statistics_.released_behind_event += slot.pending ? 1 : 0;
     slot.awaits_events = false;

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -173,6 +174,32 @@ TEST_CASE("device: a lease that goes gives its slot back", "[device]") {
   CHECK(slots.statistics().released_behind_event == 0);
 }
 
+TEST_CASE("device: one use of a slot leaves no mark on the next", "[device]") {
+  const host_backend backend;
+  const auto stream = backend.make_stream();
+  ring slots(backend, {.slot_bytes = 8, .bytes_limit = 8});
+  std::uint64_t behind_event = 0;
+  for (int round = 0; round < 12; ++round) {
+    CAPTURE(round);
+    put(slots, round);
+    auto lease = slots.next();
+    CHECK(value_of(*lease) == round);
+    if (round % 4 == 0) {
+      const auto share = lease->share();
+      lease->release_after(stream);
+      ++behind_event;
+    } else if (round % 4 == 2) {
+      backend.call_async(stream, short_pause);
+      lease->release_after(stream);
+      ++behind_event;
+    } else {
+      lease->release();
+      CHECK(slots.try_acquire().has_value());
+    }
+    CHECK(slots.statistics().released_behind_event == behind_event);
+  }
+}
+
 TEST_CASE("device: a ring closed by its producer is read to the end", "[device]") {
   ring slots(host_backend{}, {.slot_bytes = 8, .bytes_limit = 24});
   put(slots, 1);
@@ -261,6 +288,7 @@ TEST_CASE("device: closing and failing wake everybody", "[device]") {
 TEST_CASE("device: a producer waits for a consumer and the other way round", "[device]") {
   ring slots(host_backend{}, {.slot_bytes = 8, .bytes_limit = 16});
   std::thread producer([&] {
+    while (slots.statistics().consumer_waits == 0) std::this_thread::yield();
     short_pause();
     for (int i = 0; i < 20; ++i) {
       auto slot = slots.acquire();
@@ -274,7 +302,9 @@ TEST_CASE("device: a producer waits for a consumer and the other way round", "[d
   while (const auto lease = slots.next()) {
     CHECK(value_of(*lease) == received);
     ++received;
-    if (received == 5) short_pause();
+    if (received != 5) continue;
+    while (slots.statistics().producer_waits == 0) std::this_thread::yield();
+    short_pause();
   }
   producer.join();
   CHECK(received == 20);
@@ -364,7 +394,12 @@ TEST_CASE("device: slots and leases are moved and not copied", "[device]") {
 }
 
 TEST_CASE("device: a forked child of a ring gets an error and goes", "[device]") {
-  const host_backend backend;
+  std::atomic<bool> in_query{false};
+  const host_backend backend({.copy_delay = {}, .before_call = [&](host_call call, std::uint64_t) {
+                                if (call != host_call::query) return;
+                                in_query = true;
+                                std::this_thread::sleep_for(std::chrono::milliseconds(50));
+                              }});
   const auto stream = backend.make_stream();
   std::optional<ring> slots(std::in_place, backend,
                             ring_options{.slot_bytes = 8, .bytes_limit = 32});
@@ -374,9 +409,13 @@ TEST_CASE("device: a forked child of a ring gets an error and goes", "[device]")
   auto lease = slots->next();
   auto other = slots->next();
   auto slot = slots->acquire();
-  // Somebody waits in the ring while the process forks.
-  std::thread producer([&] { static_cast<void>(slots->acquire()); });
-  short_pause();
+  auto last = slots->next();
+  last->release_after(stream);
+  // Somebody waits in the ring, under its lock, while the process forks.
+  std::thread producer([&] {
+    for (int i = 0; i < 3; ++i) static_cast<void>(slots->acquire());
+  });
+  while (!in_query) std::this_thread::yield();
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
