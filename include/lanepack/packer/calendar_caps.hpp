@@ -50,6 +50,9 @@ struct calendar_slot {
   std::uint64_t share = 0;
   /// What a slot is filled with at most where no heavy record uses it.
   std::uint64_t light_fill = 0;
+  /// Heavy records below this cost leave the slot to heavier ones: where a limit lets few ranks use
+  /// a slot, it is not for records that have slots of their own.
+  std::uint64_t least_heavy = 0;
   /// Records up to this cost count as work for such a slot; their mean cost in the distribution.
   std::uint64_t counted_cost = 0;
   std::uint64_t counted_mean = 0;
@@ -77,8 +80,8 @@ class calendar_caps {
   calendar_caps(const cost_distribution& costs, std::uint32_t records_per_pack,
                 const calendar_tuning& tuning)
       : pack_cost_(std::max<std::uint64_t>(1, costs.mean_cost(records_per_pack))) {
-    std::array<std::uint64_t, period> heavy{};
-    lay_out_heavy(costs, records_per_pack, tuning, heavy);
+    std::array<heavy_slot, period> heavy{};
+    const std::uint64_t light_cost = lay_out_heavy(costs, records_per_pack, tuning, heavy);
     const uint128 budget =
         static_cast<uint128>(pack_cost_) * (million + tuning.spare_ppm) * period / million;
     base_ = base_level(heavy, budget);
@@ -89,8 +92,8 @@ class calendar_caps {
     std::array<std::uint64_t, period> caps{};
     std::array<bool, period> ordinary{};
     for (std::uint32_t k = 0; k < period; ++k) {
-      caps[reversed(k)] = std::max(base_, heavy[k]);
-      ordinary[reversed(k)] = heavy[k] <= base_;
+      caps[reversed(k)] = std::max(base_, heavy[k].cost);
+      ordinary[reversed(k)] = heavy[k].cost <= base_;
     }
     spread(caps, ordinary, tuning.dither_ppm);
 
@@ -102,6 +105,10 @@ class calendar_caps {
                                               (million + tuning.spare_ppm));
       const std::uint64_t fill = caps[t] > common ? base_ : 3 * base_;
       slot.light_fill = std::min(caps[t], std::max<std::uint64_t>(fill, 1));
+      if (caps[t] > common && caps[t] > base_) {
+        const std::uint64_t least = caps[t] / 4 * 3;
+        slot.least_heavy = least > light_cost ? least - light_cost : 0;
+      }
       slot.counted_cost = caps[t] - caps[t] / 20;
       const std::uint64_t counted = costs.records_up_to(slot.counted_cost);
       slot.counted_mean =
@@ -126,6 +133,12 @@ class calendar_caps {
   [[nodiscard]] std::uint64_t base() const noexcept { return base_; }
 
  private:
+  /// What a slot has to fit, and the share of ranks that use it at the same time.
+  struct heavy_slot {
+    std::uint64_t cost = 0;
+    std::uint64_t usage_ppm = 0;
+  };
+
   static constexpr std::uint64_t million = 1'000'000;
   /// g: a record waits longer than the delay with a probability of about e^-8.
   static constexpr std::uint64_t log_odds = 8;
@@ -147,8 +160,10 @@ class calendar_caps {
   }
 
   /// Caps that heavy records need, heaviest slot first; those of the light end mean nothing.
-  void lay_out_heavy(const cost_distribution& costs, std::uint32_t b, const calendar_tuning& tuning,
-                     std::array<std::uint64_t, period>& heavy) const {
+  /// Returns the cost of the b - 1 light records beside one.
+  std::uint64_t lay_out_heavy(const cost_distribution& costs, std::uint32_t b,
+                              const calendar_tuning& tuning,
+                              std::array<heavy_slot, period>& heavy) const {
     const std::uint64_t n = costs.records();
     const std::uint64_t light = std::clamp<std::uint64_t>(
         static_cast<std::uint64_t>(static_cast<uint128>(n) * tuning.light_ppm / million), 1, n);
@@ -160,23 +175,20 @@ class calendar_caps {
     const std::uint64_t pack_tokens = std::max<std::uint64_t>(1, costs.mean_tokens(b));
     const std::uint64_t delay = tuning.slot_delay_steps;
 
-    // Slots within the delay, in units of 1 / (2 P), that a share of arrivals needs because its
-    // steps may not weigh more than the limit: x (level - 1) / (limit - 1).
-    const auto limited = [&](std::uint64_t above, const cost_bucket& record) {
-      uint128 need = 0;
-      const auto add = [&](std::uint64_t level, std::uint64_t mean, std::uint32_t limit_ppm) {
-        if (limit_ppm == 0) return;
-        const uint128 excess = level > mean ? level - mean : 0;
-        const uint128 allowed = static_cast<uint128>(mean) *
-                                (std::max<std::uint64_t>(limit_ppm, million + 1) - million);
-        if (excess * million <= allowed) return;
-        const uint128 arrivals = static_cast<uint128>(above) * b * delay * 2 * period / n;
-        const uint128 ratio = excess * million * 1024 / std::max<uint128>(1, allowed);
-        need = std::max(need, arrivals * ratio / 1024);
+    // Share of ranks that may use a slot of a record's size, in parts per million, so that the mean
+    // over ranks stays within a limit.
+    const auto usage_ppm = [&](const cost_bucket& record) {
+      std::uint64_t usage = million;
+      const auto limit = [&](std::uint64_t level, std::uint64_t mean, std::uint32_t limit_ppm) {
+        if (limit_ppm == 0 || level <= mean) return;
+        const uint128 allowed =
+            static_cast<uint128>(mean) * (limit_ppm > million ? limit_ppm - million : 0);
+        usage = std::max<std::uint64_t>(
+            1, static_cast<std::uint64_t>(std::min<uint128>(usage, allowed / (level - mean))));
       };
-      add(record.cost + light_cost, pack_cost_, tuning.step_cost_ppm);
-      add(record.tokens + light_tokens, pack_tokens, tuning.step_tokens_ppm);
-      return need;
+      limit(record.cost + light_cost, pack_cost_, tuning.step_cost_ppm);
+      limit(record.tokens + light_tokens, pack_tokens, tuning.step_tokens_ppm);
+      return usage;
     };
 
     const std::span<const cost_bucket> buckets = costs.buckets();
@@ -192,24 +204,34 @@ class calendar_caps {
       // Buckets that earlier and this slot serve are behind `bucket`; the next one sets the cap.
       while (bucket > 1 && above + buckets[bucket - 1].records <= served) {
         const std::uint64_t with = above + buckets[bucket - 1].records;
-        limited_need = std::max(limited_need, limited(with, buckets[bucket - 1]));
+        // Slots that this share of arrivals needs in the same units as `slot`.
+        const uint128 arrivals = static_cast<uint128>(with) * b * delay * 2 * period / n;
+        const std::uint64_t usage = usage_ppm(buckets[bucket - 1]);
+        if (usage < million) limited_need = std::max(limited_need, arrivals * million / usage);
         if (limited_need > slot) break;
         above = with;
         --bucket;
       }
-      heavy[k] = buckets[bucket - 1].cost + light_cost;
+      heavy[k] = {.cost = buckets[bucket - 1].cost + light_cost,
+                  .usage_ppm = usage_ppm(buckets[bucket - 1])};
     }
+    return light_cost;
   }
 
-  /// The level with which max(level, heavy) adds up to the budget of a period.
-  [[nodiscard]] static std::uint64_t base_level(const std::array<std::uint64_t, period>& heavy,
+  /// The level of ordinary slots with which what lanes emit in a period adds up to the budget.
+  [[nodiscard]] static std::uint64_t base_level(const std::array<heavy_slot, period>& heavy,
                                                 uint128 budget) noexcept {
     std::uint64_t low = 1;
     std::uint64_t high = std::numeric_limits<std::uint64_t>::max() >> 4;
     while (low < high) {
       const std::uint64_t middle = low + (high - low) / 2;
       uint128 sum = 0;
-      for (const std::uint64_t level : heavy) sum += std::max(level, middle);
+      for (const heavy_slot& slot : heavy) {
+        sum += middle;
+        if (slot.cost > middle) {
+          sum += static_cast<uint128>(slot.cost - middle) * slot.usage_ppm / million;
+        }
+      }
       if (sum < budget) {
         low = middle + 1;
       } else {

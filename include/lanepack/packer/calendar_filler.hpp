@@ -172,6 +172,7 @@ class calendar_filler {
       while (place > ordinary && buffer.is_picked(place - 1)) --place;
       if (place <= ordinary) return;
       --place;
+      if (buffer.cost(place) < slot.least_heavy) return;
       const std::uint64_t alike = buffer.cost(place) - buffer.cost(place) / 10;
       std::size_t oldest = place;
       for (std::size_t other = place; other > ordinary && buffer.cost(other - 1) >= alike;) {

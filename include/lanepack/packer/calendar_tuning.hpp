@@ -353,10 +353,15 @@ class calendar_trial {
   void weigh(outcome& result) const {
     const uint128 slot_packs =
         static_cast<uint128>(total_weight_) * (measured_steps / calendar_caps::period);
-    const std::uint64_t mean_tokens =
-        std::max<std::uint64_t>(1, options_.costs->mean_tokens(options_.records_per_pack));
-    const std::uint64_t mean_cost =
-        std::max<std::uint64_t>(1, options_.costs->mean_cost(options_.records_per_pack));
+    // The mean of the trial itself: lanes that start behind emit more than arrives.
+    uint128 all_tokens = 0;
+    uint128 all_cost = 0;
+    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
+      all_tokens += slot_tokens_[i] / slot_packs;
+      all_cost += slot_cost_[i] / slot_packs;
+    }
+    const uint128 mean_tokens = std::max<uint128>(1, all_tokens / calendar_caps::period);
+    const uint128 mean_cost = std::max<uint128>(1, all_cost / calendar_caps::period);
     uint128 weight = 0;
     uint128 long_tokens = 0;
     for (std::size_t i = 0; i < calendar_caps::period; ++i) {
@@ -390,6 +395,10 @@ class calendar_trial {
 
 }  // namespace detail
 
+/// What a token of the dearest 1 % of records has to weigh over the mean token where a limit on a
+/// step's tokens is given, in parts per million.
+inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
+
 /// Finds the numbers of a calendar: candidates are run on virtual lanes that are fed with
 /// counter-based draws from the distribution; the one with the least expected step time for
 /// `max_ranks` ranks wins.
@@ -411,10 +420,35 @@ class calendar_trial {
   best.overdue_steps = static_cast<std::uint32_t>(std::max<std::uint64_t>(1, displacement * 2 / 3));
   best.step_cost_ppm = options.max_step_cost_ppm.value_or(0);
   best.step_tokens_ppm = options.max_step_tokens_ppm.value_or(0);
-  std::uint64_t least = trial.run(best).step_ppm;
+  // Where a limit is wanted, a token of a long record shall weigh nearly as much as any.
+  const auto kept = [&](const detail::calendar_trial::outcome& outcome) {
+    if (options.max_step_cost_ppm && outcome.step_cost_ppm > *options.max_step_cost_ppm)
+      return false;
+    if (!options.max_step_tokens_ppm) return true;
+    return outcome.step_tokens_ppm <= *options.max_step_tokens_ppm &&
+           outcome.token_weight_ppm >= least_token_weight_ppm;
+  };
+  detail::calendar_trial::outcome least = trial.run(best);
+  const auto limits_ppm = [&](std::uint64_t excess_ppm) {
+    calendar_tuning other = best;
+    const auto tighten = [&](std::uint32_t& limit) {
+      if (limit != 0) limit = static_cast<std::uint32_t>(1'000'000 + excess_ppm);
+    };
+    tighten(other.step_cost_ppm);
+    tighten(other.step_tokens_ppm);
+    return other;
+  };
+  if (best.step_tokens_ppm != 0 || best.step_cost_ppm != 0) {
+    std::uint64_t excess = std::max(best.step_tokens_ppm, best.step_cost_ppm) - 1'000'000;
+    while (!kept(least) && excess > 20'000) {
+      excess = excess * 3 / 4;
+      best = limits_ppm(excess);
+      least = trial.run(best);
+    }
+  }
   const auto improves = [&](const calendar_tuning& other) {
-    const std::uint64_t step = trial.run(other).step_ppm;
-    if (step >= least) return false;
+    const detail::calendar_trial::outcome step = trial.run(other);
+    if (step.step_ppm >= least.step_ppm || (kept(least) && !kept(step))) return false;
     least = step;
     best = other;
     return true;
