@@ -94,25 +94,26 @@ class chunk_progress {
 };
 
 /// A digest that is made by whoever asks for it first.
-/// @thread_safety  Any number of threads; `make` is called by one of them.
+/// @thread_safety  Any number of threads; one of them calls `make`, the others wait.
 class lazy_digest {
  public:
-  lazy_digest() : state_(std::make_unique<state>()) {}
   /// With a value, `make` is never called.
-  explicit lazy_digest(const std::optional<digest128>& known) : lazy_digest() {
-    if (known) std::call_once(state_->once, [&] { state_->value = *known; });
+  explicit lazy_digest(const std::optional<digest128>& known = std::nullopt)
+      : state_(std::make_unique<state>()) {
+    state_->value = known;
   }
 
   template <class Make>
   [[nodiscard]] digest128 value(Make&& make) const {
-    std::call_once(state_->once, [&] { state_->value = make(); });
-    return state_->value;
+    const std::lock_guard lock(state_->mutex);
+    if (!state_->value) state_->value = make();
+    return *state_->value;
   }
 
  private:
   struct state {
-    std::once_flag once;
-    digest128 value;
+    std::mutex mutex;
+    std::optional<digest128> value;
   };
   std::unique_ptr<state> state_;
 };
