@@ -1,5 +1,5 @@
 # Every header but those with fmt compiles with nvcc, which parses it for the host and for the device.
-# One generated .cu a folder; self-containment is the plain compilers' test. The compiler is called
+# One generated .cu a component; self-containment is the plain compilers' test. The compiler is called
 # directly: CMake 3.25 knows no C++20 for it.
 
 if(NOT TARGET lanepack_cuda OR NOT CUDAToolkit_NVCC_EXECUTABLE)
@@ -7,24 +7,18 @@ if(NOT TARGET lanepack_cuda OR NOT CUDAToolkit_NVCC_EXECUTABLE)
   return()
 endif()
 
-set(nvcc_groups "")
+set(nvcc_objects "")
 foreach(component IN LISTS lanepack_components)
   if(component STREQUAL "fmt")
     continue()
   endif()
+  set(includes "")
   foreach(header IN LISTS lanepack_${component}_headers)
     cmake_path(RELATIVE_PATH header BASE_DIRECTORY "${lanepack_include_dir}")
-    string(REGEX REPLACE "^lanepack/([^/.]+).*" "\\1" group "${header}")
-    list(APPEND nvcc_groups ${group})
-    string(APPEND nvcc_includes_${group} "#include <${header}>\n")
+    string(APPEND includes "#include <${header}>\n")
   endforeach()
-endforeach()
-list(REMOVE_DUPLICATES nvcc_groups)
-
-set(nvcc_objects "")
-foreach(group IN LISTS nvcc_groups)
-  file(CONFIGURE OUTPUT nvcc/${group}.cu CONTENT "${nvcc_includes_${group}}" @ONLY)
-  set(source "${CMAKE_CURRENT_BINARY_DIR}/nvcc/${group}.cu")
+  set(source "${CMAKE_CURRENT_BINARY_DIR}/nvcc/${component}.cu")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "${includes}" @ONLY)
   add_custom_command(
     OUTPUT "${source}.o"
     COMMAND
@@ -33,7 +27,7 @@ foreach(group IN LISTS nvcc_groups)
       "${source}.o" "${source}"
     DEPENDS "${source}"
     DEPFILE "${source}.d"
-    COMMENT "Compiling the headers of ${group} with nvcc"
+    COMMENT "Compiling the headers of lanepack::${component} with nvcc"
     VERBATIM)
   list(APPEND nvcc_objects "${source}.o")
 endforeach()
