@@ -138,11 +138,14 @@ problem_list find_index_problems(const lanepack::any_source& source,
         try {
           source.shapes(ids, shapes);
         } catch (const lanepack::data_error&) {
+          // Neighbours may share the entry that is wrong.
+          std::string last;
           for (std::size_t i = 0; i < ids.size(); ++i) {
             try {
               source.shapes(std::span(ids).subspan(i, 1), std::span(shapes).subspan(i, 1));
             } catch (const lanepack::data_error& e) {
-              problems.add(e);
+              if (e.what() != last) problems.add(e);
+              last = e.what();
             }
           }
         }
@@ -331,8 +334,12 @@ std::optional<lanepack::any_corpus> open_for_report(const inspect_options& optio
         lanepack::save_summary(corpus->summary_path, corpus->key, *corpus->summary)) {
       out.summary_path = corpus->summary_path;
     }
-  } catch (const lanepack::data_error&) {
-    out.problems = find_index_problems(corpus->source, options);
+  } catch (const lanepack::data_error& e) {
+    // With a cache a wrong entry would be reported by all that are read with it.
+    chosen.corpus.megatron.index_cache_bytes = 0;
+    chosen.corpus.summary = lanepack::summary_use::none;
+    chosen.corpus.progress = {};
+    out.problems = find_index_problems(lanepack::open_any_corpus(out.path, chosen).source, options);
   }
   return corpus;
 }
@@ -581,7 +588,13 @@ int main(int argc, char** argv) {
     bool has_problems = false;
     for (std::size_t i = 0; i < options.paths.size(); ++i) {
       const report out = inspect(options.paths[i], options);
-      has_problems = has_problems || out.problems.count != 0;
+      if (out.problems.count != 0) {
+        has_problems = true;
+        const std::string first = out.problems.first.front().what();
+        print_error(line.name(), out.problems.count == 1 ? first
+                                                         : with_commas(out.problems.count) +
+                                                               " problems, the first: " + first);
+      }
       if (options.json) {
         all.push_back(to_json(out));
         continue;
@@ -593,7 +606,6 @@ int main(int argc, char** argv) {
       using handler = nlohmann::ordered_json::error_handler_t;
       std::fputs((all.dump(2, ' ', false, handler::replace) + "\n").c_str(), stdout);
     }
-    if (has_problems) print_error(line.name(), "something is wrong with the data");
     return has_problems ? exit_code::bad_data : exit_code::ok;
   });
 }

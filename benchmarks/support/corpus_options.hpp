@@ -72,7 +72,8 @@ inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& opti
           [](const std::string& name) {
             return lanepack::parse_token_type(name)
                        ? std::string()
-                       : "found " + name + ", expected u8, i8, u16, i16, u32, i32, u64 or i64";
+                       : "found " + lanepack::detail::quoted(name) +
+                             ", expected u8, i8, u16, i16, u32, i32, u64 or i64";
           },
           "")
       ->type_name("TYPE")

@@ -108,7 +108,7 @@ CLI::Validator one_of(const Map& choices) {
   return CLI::Validator(
       [choices, names](std::string& text) {
         if (choices.count(text) != 0) return std::string();
-        return "found " + text + ", expected one of " + names;
+        return "found " + lanepack::detail::quoted(text) + ", expected one of " + names;
       },
       std::string());
 }
