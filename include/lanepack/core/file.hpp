@@ -280,7 +280,7 @@ class input_file {
  private:
   static constexpr std::size_t max_parts = 128;
   static constexpr std::size_t max_joined_bytes = std::size_t{1} << 18;
-  static constexpr std::size_t handed_over_bytes = std::size_t{1} << 15;
+  static constexpr std::size_t handed_over_bytes = std::size_t{1} << 14;
   // A hole up to this size costs less to read than another system call.
   static constexpr std::size_t max_hole_bytes = 1024;
 

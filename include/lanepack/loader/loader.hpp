@@ -54,7 +54,7 @@ struct loader_statistics {
 
 namespace detail {
 
-/// Everything that a loader, its steps and its reading thread share.
+/// Everything that a loader, its steps and its threads share.
 template <class Layout>
 class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
  public:
@@ -126,13 +126,15 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return result;
   }
 
-  /// Ends the reading thread; what it is reading is finished first.
+  /// Ends both threads; what is being read is finished first.
   void stop() noexcept {
     if (guard_.in_child()) return;
     {
       const std::scoped_lock lock(mutex_);
       stopping_ = true;
     }
+    job_ready_.notify_all();
+    jobs_taken_.notify_all();
     ring_.close();
     if (thread_.joinable()) thread_.join();
     finished_ = true;
@@ -153,6 +155,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   /// Micro-batches that are read together, sorted by their place in the file.
   static constexpr std::size_t most_read_together = 8;
+  /// No further step is planned while so many micro-batches wait to be read.
+  static constexpr std::size_t most_planned_ahead = 2 * most_read_together;
 
   static loader_options checked(loader_options options, const source_traits& source) {
     if (!source.has_payload) {
@@ -285,20 +289,19 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return state;
   }
 
+  /// The reading thread.
   void run() noexcept {
-    try {
-      while (fill_some()) {
-      }
-      ring_.close();
-    } catch (...) {
-      const std::exception_ptr failure = std::current_exception();
+    // Nothing here refers to the exception any more once the trainer may have it.
+    if (std::exception_ptr failure = read_all()) {
       if (options_.on_failure) {
         try {
           options_.on_failure(failure);
         } catch (...) {  // The trainer gets the error that came first.
         }
       }
-      ring_.fail(failure);
+      ring_.fail(std::move(failure));
+    } else {
+      ring_.close();
     }
     {
       const std::scoped_lock lock(mutex_);
@@ -307,18 +310,29 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     step_ready_.notify_all();
   }
 
-  /// Plans as far as slots are free, and reads into them.
+  /// Reads to the end of the plan, with a thread beside it that makes the plan.
+  /// @return  What went wrong, if anything did.
+  [[nodiscard]] std::exception_ptr read_all() noexcept {
+    try {
+      const planning_thread planning(*this);
+      while (fill_some()) {
+      }
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+
+  /// Reads what is planned into the slots that are free.
   /// @return  False at the end of the run, or when the loader is stopped.
   bool fill_some() {
-    if (jobs_.empty() && !plan_step()) return false;
+    if (!wait_for_job()) return false;
     std::optional<typename ring_type::slot> slot = ring_.acquire();
     if (!slot) return false;
     fillings_.clear();
     while (slot) {
-      fillings_.push_back({std::move(jobs_.front()), std::move(*slot)});
-      jobs_.pop_front();
-      if (fillings_.size() == most_read_together) break;
-      if (jobs_.empty() && !plan_step()) break;
+      fillings_.push_back({take_job(), std::move(*slot)});
+      if (fillings_.size() == most_read_together || !has_job()) break;
       slot = ring_.try_acquire();
     }
     read();
@@ -336,14 +350,92 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return true;
   }
 
+  /// Runs for as long as it lives, or until everything is planned.
+  class planning_thread {
+   public:
+    explicit planning_thread(loader_state& owner)
+        : owner_(owner), thread_([&owner] { owner.plan_all(); }) {}
+    planning_thread(const planning_thread&) = delete;
+    planning_thread& operator=(const planning_thread&) = delete;
+    ~planning_thread() {
+      {
+        const std::scoped_lock lock(owner_.mutex_);
+        owner_.reading_ended_ = true;
+      }
+      owner_.jobs_taken_.notify_all();
+      thread_.join();
+    }
+
+   private:
+    loader_state& owner_;
+    std::thread thread_;
+  };
+
+  void plan_all() noexcept {
+    std::exception_ptr failure;
+    try {
+      while (plan_step()) {
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      planning_failure_ = std::move(failure);
+      planning_ended_ = true;
+    }
+    job_ready_.notify_all();
+  }
+
+  /// False at the end of the plan, or when the loader is stopped.
+  /// @throws  what ended planning, once everything before it was read.
+  bool wait_for_job() {
+    std::unique_lock lock(mutex_);
+    job_ready_.wait(lock, [this] { return !jobs_.empty() || planning_ended_ || stopping_; });
+    if (stopping_) return false;
+    if (jobs_.empty() && planning_failure_) {
+      std::rethrow_exception(std::exchange(planning_failure_, nullptr));
+    }
+    return !jobs_.empty();
+  }
+
+  [[nodiscard]] bool has_job() {
+    const std::scoped_lock lock(mutex_);
+    return !jobs_.empty();
+  }
+
+  /// Only the reading thread takes jobs, so one that it has seen is still there.
+  [[nodiscard]] job take_job() {
+    std::unique_lock lock(mutex_);
+    job taken = std::move(jobs_.front());
+    jobs_.pop_front();
+    const bool wanted = jobs_.size() < most_planned_ahead;
+    lock.unlock();
+    if (wanted) jobs_taken_.notify_one();
+    return taken;
+  }
+
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
   bool plan_step() {
+    {
+      std::unique_lock lock(mutex_);
+      jobs_taken_.wait(lock, [this] {
+        return jobs_.size() < most_planned_ahead || reading_ended_ || stopping_;
+      });
+      if (reading_ended_ || stopping_) return false;
+    }
     const std::optional<step_plan> plan = planner_.next();
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
     state->step = plan->step;
     rooms_.clear();
     costs_.clear();
+    std::size_t count = 0;
+    for (const pack_plan& pack : plan->packs) count += pack.records.size();
+    state->records.reserve(count);
+    state->roles.reserve(count);
+    state->tokens.reserve(count);
+    state->packs.reserve(plan->packs.size());
     for (const pack_plan& pack : plan->packs) {
       const std::size_t first = state->records.size();
       for (const candidate& record : pack.records) {
@@ -363,6 +455,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     batcher_.form(rooms_, state->micro_batches, costs_);
     state->remaining = state->micro_batches.size();
     if (options_.digests) state->record_digests.resize(state->records.size());
+    planned_.clear();
     for (std::size_t i = 0; i < state->micro_batches.size(); ++i) {
       lengths_.clear();
       for (const std::uint32_t record : state->micro_batches[i]) {
@@ -373,14 +466,16 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         if (state->roles[state->micro_batches[i][k]] == record_role::masked) layout.mask_record(k);
       }
       state->planned.padding_tokens += layout_padding(layout, lengths_);
-      jobs_.push_back({state, i, std::move(layout)});
+      planned_.push_back({state, i, std::move(layout)});
     }
     {
       const std::scoped_lock lock(mutex_);
       if (stopping_) return false;
+      for (job& work : planned_) jobs_.push_back(std::move(work));
       steps_.push_back(std::move(state));
     }
     step_ready_.notify_one();
+    job_ready_.notify_one();
     return true;
   }
 
@@ -469,21 +564,29 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
 
-  // Of the reading thread.
-  std::deque<job> jobs_;
-  std::vector<filling> fillings_;
-  std::vector<record_read> reads_;
+  // Of the planning thread, with planner_ and batcher_.
   std::vector<std::uint64_t> rooms_;
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
+  std::vector<job> planned_;
+
+  // Of the reading thread.
+  std::vector<filling> fillings_;
+  std::vector<record_read> reads_;
   std::atomic<std::uint64_t> masked_records_{0};
 
-  // Shared by both threads.
+  // Shared by all threads.
   std::mutex mutex_;
   std::condition_variable step_ready_;
+  std::condition_variable job_ready_;
+  std::condition_variable jobs_taken_;
   std::deque<std::shared_ptr<step_state>> steps_;
+  std::deque<job> jobs_;
   bool planned_all_ = false;
+  bool planning_ended_ = false;
+  bool reading_ended_ = false;
   bool stopping_ = false;
+  std::exception_ptr planning_failure_;
 
   // Of the trainer's thread.
   std::thread thread_;
@@ -495,14 +598,15 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
 }  // namespace detail
 
-/// Feeds this rank's part of every step, reading ahead on one background thread.
+/// Feeds this rank's part of every step, reading ahead on one background thread while another
+/// plans the steps to come.
 ///
 /// `for (auto&& step : loader) for (auto&& micro_batch : step) ...`; every step has exactly
 /// `records_per_pack` records for each lane that this rank owns, and its micro-batches stay within
 /// the capacity. Ranks never talk to each other: the same options give every rank its part of the
 /// same plan.
 ///
-/// The thread starts with the first `next()`. Memory is bounded by `staging_bytes`, the plan of a
+/// The threads start with the first `next()`. Memory is bounded by `staging_bytes`, the plan of a
 /// window for each lane of this rank, and the index of the corpus.
 /// @thread_safety  None: one thread uses the loader, its steps and its micro-batches. In a forked
 ///                 child every call throws state_error.
@@ -532,7 +636,7 @@ class basic_loader {
     state_ = std::move(other.state_);
     return *this;
   }
-  /// Ends the reading thread. Micro-batches that are still held stay readable.
+  /// Ends the threads. Micro-batches that are still held stay readable.
   ~basic_loader() {
     if (state_) state_->stop();
   }
