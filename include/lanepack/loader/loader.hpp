@@ -77,6 +77,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
     check_worst_case(summary);
     slots_.resize(ring_.depth());
+    // The other half is being completed, or is with the trainer.
+    read_together_ = std::clamp<std::size_t>(ring_.depth() / 2, 1, most_read_together);
     planner_.start_at(options_.start_step);
   }
 
@@ -93,7 +95,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     if (failed_) {
       throw_state_error("the loader is closed: the error that ended the run was reported before");
     }
-    if (!thread_.joinable() && !finished_) start();
+    if (!preparing_thread_.joinable() && !finished_) start();
     pass_over_current();
     std::shared_ptr<step_state> state = pop_step();
     if (!state) {
@@ -134,9 +136,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       stopping_ = true;
     }
     job_ready_.notify_all();
-    jobs_taken_.notify_all();
+    work_ready_.notify_all();
     ring_.close();
-    if (thread_.joinable()) thread_.join();
+    if (reading_thread_.joinable()) reading_thread_.join();
+    if (preparing_thread_.joinable()) preparing_thread_.join();
     finished_ = true;
   }
 
@@ -153,7 +156,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     typename ring_type::slot slot;
   };
 
-  /// Micro-batches that are read together, sorted by their place in the file.
+  /// Micro-batches that are read together at most, sorted by their place in the file.
   static constexpr std::size_t most_read_together = 8;
   /// No further step is planned while so many micro-batches wait to be read.
   static constexpr std::size_t most_planned_ahead = 2 * most_read_together;
@@ -256,10 +259,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   void start() {
     if (stopping_) return;
-    thread_ = std::thread([this] { run(); });
+    if (!reading_thread_.joinable()) reading_thread_ = std::thread([this] { read_all(); });
+    preparing_thread_ = std::thread([this] { prepare_all(); });
   }
 
-  /// Takes the next slot; what the reading thread ended with is thrown here, once.
+  /// Takes the next slot; what the background threads ended with is thrown here, once.
   [[nodiscard]] std::optional<typename ring_type::lease> take_slot() {
     try {
       return ring_.next();
@@ -282,17 +286,43 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   [[nodiscard]] std::shared_ptr<step_state> pop_step() {
     std::unique_lock lock(mutex_);
-    step_ready_.wait(lock, [this] { return !steps_.empty() || planned_all_; });
+    step_ready_.wait(lock, [this] { return !steps_.empty() || preparing_ended_; });
     if (steps_.empty()) return nullptr;
     std::shared_ptr<step_state> state = std::move(steps_.front());
     steps_.pop_front();
     return state;
   }
 
-  /// The reading thread.
-  void run() noexcept {
+  // Two threads work for the trainer's. One only reads; the other prepares: it plans what is to be
+  // read, and completes and submits what was read.
+
+  void read_all() noexcept {
+    std::exception_ptr failure;
+    try {
+      while (read_some()) {
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      // What is wrong with the plan comes after everything that was planned before.
+      if (failure) failure_ = std::move(failure);
+      reading_ended_ = true;
+    }
+    work_ready_.notify_all();
+  }
+
+  void prepare_all() noexcept {
+    std::exception_ptr failure;
+    try {
+      while (prepare_some()) {
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
     // Nothing here refers to the exception any more once the trainer may have it.
-    if (std::exception_ptr failure = read_all()) {
+    if (failure) {
       if (options_.on_failure) {
         try {
           options_.on_failure(failure);
@@ -305,125 +335,109 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     {
       const std::scoped_lock lock(mutex_);
-      planned_all_ = true;
+      preparing_ended_ = true;
     }
+    job_ready_.notify_all();
     step_ready_.notify_all();
   }
 
-  /// Reads to the end of the plan, with a thread beside it that makes the plan.
-  /// @return  What went wrong, if anything did.
-  [[nodiscard]] std::exception_ptr read_all() noexcept {
-    try {
-      const planning_thread planning(*this);
-      while (fill_some()) {
-      }
-    } catch (...) {
-      return std::current_exception();
-    }
-    return nullptr;
-  }
-
   /// Reads what is planned into the slots that are free.
-  /// @return  False at the end of the run, or when the loader is stopped.
-  bool fill_some() {
-    if (!wait_for_job()) return false;
+  /// @return  False at the end of the plan, or when the loader is stopped.
+  bool read_some() {
+    {
+      std::unique_lock lock(mutex_);
+      job_ready_.wait(lock, [this] {
+        return !jobs_.empty() || planning_ended_ || preparing_ended_ || stopping_;
+      });
+      if (jobs_.empty() || preparing_ended_ || stopping_) return false;
+    }
     std::optional<typename ring_type::slot> slot = ring_.acquire();
     if (!slot) return false;
     fillings_.clear();
     while (slot) {
-      fillings_.push_back({take_job(), std::move(*slot)});
-      if (fillings_.size() == most_read_together || !has_job()) break;
+      std::optional<job> work = take_job();
+      if (!work) break;
+      fillings_.push_back({std::move(*work), std::move(*slot)});
+      if (fillings_.size() == read_together_) break;
       slot = ring_.try_acquire();
     }
     read();
-    for (filling& ready : fillings_) {
-      const std::span<std::byte> slab = ready.slot.bytes();
-      job& work = ready.work;
-      if (options_.digests) digest(work, slab);
-      filled_slot<Layout>& out = slots_[ready.slot.index()];
-      out.view = work.layout.complete(slab);
-      out.step = std::move(work.step);
-      out.micro_batch = work.micro_batch;
-      const std::size_t bytes = work.layout.slab_bytes();
-      if (!ring_.submit(std::move(ready.slot), bytes)) return false;
+    {
+      const std::scoped_lock lock(mutex_);
+      for (filling& done : fillings_) filled_.push_back(std::move(done));
     }
+    work_ready_.notify_one();
     return true;
   }
 
-  /// Runs for as long as it lives, or until everything is planned.
-  class planning_thread {
-   public:
-    explicit planning_thread(loader_state& owner)
-        : owner_(owner), thread_([&owner] { owner.plan_all(); }) {}
-    planning_thread(const planning_thread&) = delete;
-    planning_thread& operator=(const planning_thread&) = delete;
-    ~planning_thread() {
-      {
-        const std::scoped_lock lock(owner_.mutex_);
-        owner_.reading_ended_ = true;
+  [[nodiscard]] std::optional<job> take_job() {
+    std::unique_lock lock(mutex_);
+    if (jobs_.empty()) return std::nullopt;
+    std::optional<job> taken(std::move(jobs_.front()));
+    jobs_.pop_front();
+    const bool few = jobs_.size() < most_planned_ahead;
+    lock.unlock();
+    if (few) work_ready_.notify_one();
+    return taken;
+  }
+
+  /// Completes a micro-batch that was read, or else plans a step.
+  /// @return  False when everything is submitted, or when the loader is stopped.
+  /// @throws  what ended reading or planning, once everything before it is submitted.
+  bool prepare_some() {
+    std::optional<filling> done;
+    {
+      std::unique_lock lock(mutex_);
+      work_ready_.wait(lock, [this] {
+        const bool may_plan = !planning_ended_ && jobs_.size() < most_planned_ahead;
+        return !filled_.empty() || may_plan || reading_ended_ || stopping_;
+      });
+      if (stopping_) return false;
+      if (!filled_.empty()) {
+        done.emplace(std::move(filled_.front()));
+        filled_.pop_front();
+      } else if (reading_ended_) {
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+        return false;
       }
-      owner_.jobs_taken_.notify_all();
-      thread_.join();
     }
+    if (done) return complete(std::move(*done));
+    plan_some();
+    return true;
+  }
 
-   private:
-    loader_state& owner_;
-    std::thread thread_;
-  };
+  /// Completes a micro-batch and submits it to the trainer.
+  /// @return  False where the loader is stopped.
+  bool complete(filling done) {
+    const std::span<std::byte> slab = done.slot.bytes();
+    job& work = done.work;
+    if (options_.digests) digest(work, slab);
+    filled_slot<Layout>& out = slots_[done.slot.index()];
+    out.view = work.layout.complete(slab);
+    out.step = std::move(work.step);
+    out.micro_batch = work.micro_batch;
+    return ring_.submit(std::move(done.slot), work.layout.slab_bytes());
+  }
 
-  void plan_all() noexcept {
+  /// Plans a step, or tells the reading thread that there is none left.
+  void plan_some() {
     std::exception_ptr failure;
     try {
-      while (plan_step()) {
-      }
+      if (plan_step()) return;
     } catch (...) {
       failure = std::current_exception();
     }
     {
       const std::scoped_lock lock(mutex_);
-      planning_failure_ = std::move(failure);
+      if (failure && !failure_) failure_ = std::move(failure);
       planning_ended_ = true;
     }
     job_ready_.notify_all();
   }
 
-  /// False at the end of the plan, or when the loader is stopped.
-  /// @throws  what ended planning, once everything before it was read.
-  bool wait_for_job() {
-    std::unique_lock lock(mutex_);
-    job_ready_.wait(lock, [this] { return !jobs_.empty() || planning_ended_ || stopping_; });
-    if (stopping_) return false;
-    if (jobs_.empty() && planning_failure_) {
-      std::rethrow_exception(std::exchange(planning_failure_, nullptr));
-    }
-    return !jobs_.empty();
-  }
-
-  [[nodiscard]] bool has_job() {
-    const std::scoped_lock lock(mutex_);
-    return !jobs_.empty();
-  }
-
-  /// Only the reading thread takes jobs, so one that it has seen is still there.
-  [[nodiscard]] job take_job() {
-    std::unique_lock lock(mutex_);
-    job taken = std::move(jobs_.front());
-    jobs_.pop_front();
-    const bool wanted = jobs_.size() < most_planned_ahead;
-    lock.unlock();
-    if (wanted) jobs_taken_.notify_one();
-    return taken;
-  }
-
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
+  /// @return  False at the end of the run.
   bool plan_step() {
-    {
-      std::unique_lock lock(mutex_);
-      jobs_taken_.wait(lock, [this] {
-        return jobs_.size() < most_planned_ahead || reading_ended_ || stopping_;
-      });
-      if (reading_ended_ || stopping_) return false;
-    }
     const std::optional<step_plan> plan = planner_.next();
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
@@ -470,7 +484,6 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     {
       const std::scoped_lock lock(mutex_);
-      if (stopping_) return false;
       for (job& work : planned_) jobs_.push_back(std::move(work));
       steps_.push_back(std::move(state));
     }
@@ -564,13 +577,14 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
 
-  // Of the planning thread, with planner_ and batcher_.
+  // Of the preparing thread, with planner_ and batcher_.
   std::vector<std::uint64_t> rooms_;
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
   std::vector<job> planned_;
 
   // Of the reading thread.
+  std::size_t read_together_ = 1;
   std::vector<filling> fillings_;
   std::vector<record_read> reads_;
   std::atomic<std::uint64_t> masked_records_{0};
@@ -579,17 +593,20 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::mutex mutex_;
   std::condition_variable step_ready_;
   std::condition_variable job_ready_;
-  std::condition_variable jobs_taken_;
+  std::condition_variable work_ready_;
   std::deque<std::shared_ptr<step_state>> steps_;
   std::deque<job> jobs_;
-  bool planned_all_ = false;
+  std::deque<filling> filled_;
   bool planning_ended_ = false;
   bool reading_ended_ = false;
+  bool preparing_ended_ = false;
   bool stopping_ = false;
-  std::exception_ptr planning_failure_;
+  /// What ended planning, or else reading.
+  std::exception_ptr failure_;
 
   // Of the trainer's thread.
-  std::thread thread_;
+  std::thread reading_thread_;
+  std::thread preparing_thread_;
   std::shared_ptr<step_state> current_;
   bool failed_ = false;
   bool finished_ = false;
@@ -598,8 +615,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
 }  // namespace detail
 
-/// Feeds this rank's part of every step, reading ahead on one background thread while another
-/// plans the steps to come.
+/// Feeds this rank's part of every step, reading ahead on one background thread while another one
+/// plans the steps to come and completes the micro-batches that were read.
 ///
 /// `for (auto&& step : loader) for (auto&& micro_batch : step) ...`; every step has exactly
 /// `records_per_pack` records for each lane that this rank owns, and its micro-batches stay within
@@ -645,7 +662,7 @@ class basic_loader {
   ///
   /// Micro-batches of the step before that were not taken are passed over.
   /// @pre     Micro-batches that are still held leave a slot free, otherwise deadlock.
-  /// @throws  what ended the run on the reading thread, once; afterwards state_error.
+  /// @throws  what ended the run on a background thread, once; afterwards state_error.
   [[nodiscard]] std::optional<step> next() { return state_->next_step(); }
 
   [[nodiscard]] iterator begin() { return iterator(this); }

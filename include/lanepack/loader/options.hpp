@@ -81,7 +81,7 @@ struct loader_options {
   /// The first step to deliver.
   step_index start_step = 0;
   bad_record_policy bad_records = bad_record_policy::fail;
-  /// Called once, on the reading thread, with an error that ends the run, before any call of the
+  /// Called once, on a background thread, with an error that ends the run, before any call of the
   /// trainer reports it: a place to abort a communicator, so that other ranks do not wait.
   std::function<void(std::exception_ptr)> on_failure = {};
   /// Compute the digest of every pack over its token bytes.

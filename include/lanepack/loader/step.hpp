@@ -67,7 +67,7 @@ struct delivered_pack {
 
 namespace detail {
 
-/// A step on its way from the reading thread to the trainer.
+/// A step on its way from the background threads to the trainer.
 struct step_state {
   step_index step = 0;
   /// By lane, then in pack order.
@@ -78,7 +78,7 @@ struct step_state {
   micro_batch_list micro_batches;
   batch_counts planned;
   std::uint64_t cost = 0;
-  /// Written by the reading thread until the last micro-batch is submitted.
+  /// Written by a background thread until the last micro-batch is submitted.
   std::vector<digest128> record_digests;
   std::vector<digest128> pack_digests;
   /// Micro-batches that the trainer has not taken; only its thread uses this.
@@ -167,7 +167,7 @@ class loaded_step {
   [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
 
   /// The next micro-batch, waiting for it to be read; nullopt after the last.
-  /// @throws  what ended the run on the reading thread, once; the loader is then closed.
+  /// @throws  what ended the run on a background thread, once; the loader is then closed.
   [[nodiscard]] std::optional<micro_batch> next() { return owner_->next_micro_batch(*state_); }
 
   /// Digests of the packs over (epoch, id), boundaries and token bytes, in the order of `packs()`.
