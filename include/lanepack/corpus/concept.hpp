@@ -46,11 +46,11 @@ struct source_traits {
 /// - `size()` and `fingerprint()` never change for the life of the object;
 /// - `shapes(ids, out)` writes the shape of `ids[i]` to `out[i]` (same length) without reading
 ///   payload, in O(1) a record; throws data_error where the index is corrupt;
-/// - `read(reads)` fills every span of every element; it may visit them in any order (by file
-/// offset)
-///   and may join neighbours; throws data_error with path, byte offset and record number where a
-///   record cannot be delivered, and the contents of all spans are then unspecified;
-/// - `fingerprint()` depends on the index (lengths, offsets, sizes) and the format, not on the
+/// - `read(reads)` fills every span of every element, visits them in any order and joins neighbours
+///   as it likes; throws data_error with path, byte offset and record number where a record cannot
+///   be delivered, and the contents of all spans are then unspecified;
+/// - an id that is not in the corpus, or a range that is not in the record, is a state_error;
+/// - `fingerprint()` depends on the format and the index (lengths, offsets, sizes), not on the
 /// path;
 /// - `describe()` is one line for people: format, path, count.
 template <class Source>

@@ -554,9 +554,9 @@ class megatron_documents {
 /// Opening reads a few bytes, whatever the size of the corpus. An index entry is checked when it is
 /// first used: no negative length, each sequence starts where the one before ends, the last ends
 /// with the `.bin`. The fingerprint covers token type, record, counts and all lengths.
-/// @complexity  Shapes: about 5 ns a record in order and 50 ns at random once that part of the
-/// index
-///              is in memory, and 12 bytes of reading a record before.
+/// @complexity  Shapes: O(1), about 7 ns a record once that part of the index is in memory, and a
+///              cache miss besides where the index is larger than the processor's caches. The first
+///              use of a part reads 12 bytes a sequence of it, 48 KiB at a time.
 /// @thread_safety  Const members may be called by any number of threads.
 class megatron_source {
  public:

@@ -160,6 +160,10 @@ inline bool has_llm_c_magic(const input_file& file) {
     return corpus_format::megatron;
   }
   if (path.ends_with(".u32")) return corpus_format::u32_lengths;
+  // A prefix may also be the name of a file of another kind.
+  if (!is_bin && identify_file(path + ".idx") && identify_file(path + ".bin")) {
+    return corpus_format::megatron;
+  }
   if (options.tokens.type) return corpus_format::token_file;
   return std::nullopt;
 }

@@ -68,6 +68,11 @@ TEST_CASE("corpus: formats are found by their contents and names", "[corpus]") {
     REQUIRE(corpus.key.files.size() == 2);
     REQUIRE_FALSE(corpus.summary.has_value());
   }
+  write_file(scratch.path("m"), "a file of another kind with the same name");
+  REQUIRE(open_corpus(scratch.path("m")).format == corpus_format::megatron);
+  std::filesystem::remove(scratch.path("m"));
+  std::filesystem::create_directory(scratch.path("m"));
+  REQUIRE(open_corpus(scratch.path("m")).format == corpus_format::megatron);
   REQUIRE(open_corpus(scratch.path("llm.bin")).format == corpus_format::token_file);
   open_options nano;
   nano.tokens.type = token_type::u16;
