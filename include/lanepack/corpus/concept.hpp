@@ -50,8 +50,7 @@ struct source_traits {
 ///   as it likes; throws data_error with path, byte offset and record number where a record cannot
 ///   be delivered, and the contents of all spans are then unspecified;
 /// - an id that is not in the corpus, or a range that is not in the record, is a state_error;
-/// - `fingerprint()` depends on the format and the index (lengths, offsets, sizes), not on the
-/// path;
+/// - `fingerprint()` depends on format and index (lengths, offsets, sizes), not on the path;
 /// - `describe()` is one line for people: format, path, count.
 template <class Source>
 concept record_source = requires(const Source& source, std::span<const record_id> ids,
