@@ -17,8 +17,8 @@ foreach(file IN LISTS files)
 endforeach()
 
 # <lanepack/a/b.hpp> is reached through <lanepack/a.hpp>, and that through <lanepack/lanepack.hpp>,
-# unless it needs more than the standard library.
-set(own_components json fmt cuda nccl)
+# unless it needs more than the standard library or is no part of a loader.
+set(apart json fmt cuda nccl sim version)
 file(GLOB folders LIST_DIRECTORIES true "${INCLUDE_DIR}/lanepack/*")
 foreach(folder IN LISTS folders)
   if(IS_DIRECTORY "${folder}")
@@ -43,7 +43,7 @@ if(EXISTS "${INCLUDE_DIR}/lanepack/lanepack.hpp")
   file(GLOB headers "${INCLUDE_DIR}/lanepack/*.hpp")
   foreach(header IN LISTS headers)
     cmake_path(GET header STEM name)
-    if(name STREQUAL "lanepack" OR name IN_LIST own_components)
+    if(name STREQUAL "lanepack" OR name IN_LIST apart)
       continue()
     endif()
     string(FIND "${umbrella}" "#include <lanepack/${name}.hpp>" position)
