@@ -204,7 +204,11 @@ class measured_loader {
   }
 
   [[nodiscard]] const measured_steps& steps() const { return steps_; }
-  [[nodiscard]] std::uint64_t slots() const { return options_.prefetch_micro_batches; }
+  [[nodiscard]] std::uint64_t ring_bytes() const {
+    return options_.prefetch_micro_batches *
+           lanepack::thd_layout::slab_bytes_bound(
+               options_.fields, capacity(), options_.plan.lanes * options_.plan.records_per_pack);
+  }
   [[nodiscard]] std::uint64_t capacity() const { return *options_.plan.limits.capacity_tokens; }
   [[nodiscard]] const made_corpus& corpus() const { return *corpus_; }
   [[nodiscard]] const lanepack::any_source& source() const { return source_; }
@@ -287,13 +291,14 @@ class measured_loader {
   std::optional<lanepack::loader> loader_;
 };
 
-/// Buffers of a ring that are written in turn.
+/// Buffers that are written in turn; together they are as large as the loader's staging ring.
 class rotating_buffers {
  public:
-  rotating_buffers(std::uint64_t slots, std::uint64_t slot_bytes)
-      : slots_(slots),
-        slot_bytes_(static_cast<std::size_t>(slot_bytes)),
-        memory_(static_cast<std::size_t>(slots) * slot_bytes_) {}
+  /// @param buffer_bytes  Bytes of one buffer, for the tokens of a micro-batch.
+  rotating_buffers(std::uint64_t ring_bytes, std::uint64_t buffer_bytes)
+      : slots_(std::max<std::uint64_t>(ring_bytes / buffer_bytes, 1)),
+        slot_bytes_(static_cast<std::size_t>(buffer_bytes)),
+        memory_(static_cast<std::size_t>(slots_) * slot_bytes_) {}
 
   std::byte* next() {
     at_ = (at_ + 1) % slots_;
@@ -307,9 +312,11 @@ class rotating_buffers {
   std::vector<std::byte> memory_;
 };
 
-/// `memcpy` of the stored tokens of all records out of the mapped file, in the loader's order.
-inline std::uint64_t copy_records(const measured_loader& loader, const std::byte* mapping,
-                                  rotating_buffers& buffers) {
+/// Brings the stored tokens of all records to `buffers` in the loader's order, with
+/// `fetch(offset, to)` for each.
+template <class Fetch>
+std::uint64_t copy_records(const measured_loader& loader, rotating_buffers& buffers,
+                           const Fetch& fetch) {
   const std::size_t bytes = loader.corpus().token_bytes();
   std::byte* to = nullptr;
   std::uint64_t sum = 0;
@@ -320,11 +327,19 @@ inline std::uint64_t copy_records(const measured_loader& loader, const std::byte
   for (const copied_record& record : loader.steps().records) {
     if (record.starts_micro_batch) to = buffers.next();
     const std::size_t size = record.tokens * bytes;
-    std::memcpy(to, mapping + record.offset, size);
+    fetch(record.offset, std::span(to, size));
     sum = add_record(sum, record.tokens, token(to), token(to + size - bytes));
     to += size;
   }
   return sum;
+}
+
+/// `memcpy` out of the mapped file.
+inline std::uint64_t copy_records(const measured_loader& loader, const std::byte* mapping,
+                                  rotating_buffers& buffers) {
+  return copy_records(loader, buffers, [mapping](std::uint64_t offset, std::span<std::byte> to) {
+    std::memcpy(to.data(), mapping + offset, to.size());
+  });
 }
 
 inline comparison loader_case(const loading_case& what, const settings& how) {
@@ -333,7 +348,8 @@ inline comparison loader_case(const loading_case& what, const settings& how) {
   const auto map = [loader, file] {
     file->emplace(loader->corpus().bin(), lanepack::file_access::mapped);
   };
-  const auto buffers = std::make_shared<rotating_buffers>(loader->slots(), loader->capacity() * 13);
+  const auto buffers = std::make_shared<rotating_buffers>(
+      loader->ring_bytes(), loader->capacity() * loader->corpus().token_bytes());
   comparison out;
   out.item = "tokens";
   out.items_per_run = static_cast<double>(loader->steps().tokens);
@@ -367,6 +383,19 @@ inline comparison loader_case(const loading_case& what, const settings& how) {
   out.variants.push_back({"loader", [loader] { return loader->run(); },
                           [loader] { loader->prepare(); }, [loader] { loader->finish(); }});
   out.variants.push_back({"memcpy", copy, [] {}});
+  if (what.access == lanepack::file_access::positioned) {
+    const auto positioned = std::make_shared<const lanepack::input_file>(loader->corpus().bin());
+    out.variants.push_back({"pread",
+                            [=] {
+                              return copy_records(
+                                  *loader, *buffers,
+                                  [&](std::uint64_t offset, std::span<std::byte> to) {
+                                    positioned->read_at(offset, to);
+                                  });
+                            },
+                            [] {}});
+    out.note = "pread: no loader that makes a system call a record can be faster";
+  }
   return out;
 }
 
@@ -375,9 +404,10 @@ inline comparison read_case(const loading_case& what, const settings& how) {
   const auto loader = std::make_shared<measured_loader>(corpus_of(what, how), what);
   const auto file = std::make_shared<const lanepack::input_file>(loader->corpus().bin(),
                                                                  lanepack::file_access::mapped);
-  const std::size_t slot_bytes = static_cast<std::size_t>(loader->capacity()) * 13;
-  const auto buffers = std::make_shared<rotating_buffers>(loader->slots(), slot_bytes);
-  const auto targets = std::make_shared<rotating_buffers>(loader->slots(), slot_bytes);
+  const auto buffers = std::make_shared<rotating_buffers>(
+      loader->ring_bytes(), loader->capacity() * loader->corpus().token_bytes());
+  const auto targets = std::make_shared<rotating_buffers>(
+      loader->ring_bytes(), loader->capacity() * sizeof(std::int32_t));
   const auto ids = std::make_shared<std::vector<std::uint64_t>>();
   {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> by_offset;

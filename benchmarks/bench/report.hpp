@@ -89,7 +89,7 @@ inline void add_rates(nlohmann::ordered_json& entry, const comparison& what, dou
 
 /// One entry a variant and epoch (`run_type` "iteration"), then median and MAD of a variant
 /// (`run_type` "aggregate"); the subject's median carries its ratios and its goal.
-inline void append_json(nlohmann::ordered_json& out, const outcome& result, bool cpu) {
+inline void append_json(nlohmann::ordered_json& out, const outcome& result, clock_kind clock) {
   for (std::size_t i = 0; i < result.measured.size(); ++i) {
     const measurement& of = result.measured[i];
     nlohmann::ordered_json base;
@@ -105,23 +105,28 @@ inline void append_json(nlohmann::ordered_json& out, const outcome& result, bool
       entry["repetition_index"] = epoch;
       detail::add_rates(entry, result.what, of.wall[epoch]);
       entry["cpu_time"] = 1e9 * of.cpu[epoch];
+      entry["busiest_thread_time"] = 1e9 * of.busiest_thread[epoch];
       out.push_back(std::move(entry));
     }
     const spread wall = spread_of(of.wall);
     const spread processor = spread_of(of.cpu);
+    const spread busiest = spread_of(of.busiest_thread);
     nlohmann::ordered_json median = base;
     median["name"] = run_name + "_median";
     median["run_type"] = "aggregate";
     median["aggregate_name"] = "median";
     detail::add_rates(median, result.what, wall.median);
     median["cpu_time"] = 1e9 * processor.median;
+    median["busiest_thread_time"] = 1e9 * busiest.median;
     if (i == 0) {
       for (std::size_t other = 1; other < result.measured.size(); ++other) {
         const std::string key = "speed_against_" + result.measured[other].name;
-        median[key] = result.subject_speed_against(other, false).median;
-        median[key + "_cpu"] = result.subject_speed_against(other, true).median;
+        median[key] = result.subject_speed_against(other, clock_kind::wall).median;
+        median[key + "_cpu"] = result.subject_speed_against(other, clock_kind::cpu).median;
+        median[key + "_busiest_thread"] =
+            result.subject_speed_against(other, clock_kind::busiest_thread).median;
       }
-      if (const std::optional<bool> kept = keeps_goal(result, cpu)) {
+      if (const std::optional<bool> kept = keeps_goal(result, clock)) {
         median["goal"] = result.what.wanted->value;
         median["goal_kept"] = *kept;
       }
@@ -134,6 +139,7 @@ inline void append_json(nlohmann::ordered_json& out, const outcome& result, bool
     mad["aggregate_name"] = "mad";
     mad["real_time"] = 1e9 * wall.mad;
     mad["cpu_time"] = 1e9 * processor.mad;
+    mad["busiest_thread_time"] = 1e9 * busiest.mad;
     mad["time_unit"] = "ns";
     out.push_back(std::move(mad));
   }
@@ -175,11 +181,12 @@ inline lanepack_programs::text_table result_table() {
 }
 
 /// Adds the subject and, below it, each of its bounds with the subject's speed against it.
-inline void append_rows(lanepack_programs::text_table& table, const outcome& result, bool cpu) {
+inline void append_rows(lanepack_programs::text_table& table, const outcome& result,
+                        clock_kind clock) {
   using lanepack_programs::fixed;
   for (std::size_t i = 0; i < result.measured.size(); ++i) {
     const measurement& of = result.measured[i];
-    const spread time = spread_of(cpu ? of.cpu : of.wall);
+    const spread time = spread_of(of.seconds(clock));
     std::vector<std::string> cells;
     cells.push_back(i == 0 ? result.name : "  against " + of.name);
     cells.push_back(detail::time_text(time.median));
@@ -192,12 +199,12 @@ inline void append_rows(lanepack_programs::text_table& table, const outcome& res
                         : "");
     if (i == 0) {
       cells.emplace_back();
-      const std::optional<bool> kept = keeps_goal(result, cpu);
+      const std::optional<bool> kept = keeps_goal(result, clock);
       cells.push_back(kept ? detail::goal_text(*result.what.wanted) : "");
       cells.push_back((kept ? std::string(*kept ? "kept" : "MISSED") : std::string()) +
                       (result.what.note.empty() ? "" : " (" + result.what.note + ")"));
     } else {
-      cells.push_back(fixed(result.subject_speed_against(i, cpu).median, 3) + " x");
+      cells.push_back(fixed(result.subject_speed_against(i, clock).median, 3) + " x");
     }
     table.add_row(std::move(cells));
   }
