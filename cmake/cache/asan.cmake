@@ -9,7 +9,9 @@ set(CMAKE_CXX_FLAGS
 set(CMAKE_CXX_FLAGS_DEBUG "-g1" CACHE STRING "")
 set(LANEPACK_CHECKED ON CACHE BOOL "")
 set(LANEPACK_CUDA OFF CACHE STRING "")
-# The programs take minutes each to compile with these checks; their parts have tests of their own.
+# The programs and examples take minutes each to compile with these checks; their parts have tests of
+# their own.
 set(LANEPACK_BENCHMARKS OFF CACHE BOOL "")
+set(LANEPACK_EXAMPLES OFF CACHE BOOL "")
 set(LANEPACK_GOLDEN_VARIANTS OFF CACHE BOOL "")
 set(LANEPACK_TEST_TIMEOUT 600 CACHE STRING "")
