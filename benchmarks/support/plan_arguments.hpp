@@ -140,11 +140,12 @@ class plan_arguments {
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
     const any_lengths lengths = read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
+    opened_plan plan{options_,
+                     lanepack::make_candidate_feed(lengths.source, lengths.summary,
+                                                   cost_model_of(model_).estimator, options_),
+                     lanepack::make_policy(options_)};
     print_advice(options_);
-    return {options_,
-            lanepack::make_candidate_feed(lengths.source, lengths.summary,
-                                          cost_model_of(model_).estimator, options_),
-            lanepack::make_policy(options_)};
+    return plan;
   }
 
   static std::string policy_list() {

@@ -127,7 +127,7 @@ class length_source {
   }
 
   [[nodiscard]] std::string describe() const {
-    return "lengths " + origin_ + ": " + std::to_string(size_) + " records without tokens";
+    return "lengths " + origin_ + ", " + std::to_string(size_) + " records";
   }
 
  private:
