@@ -376,7 +376,7 @@ std::string percent(std::uint64_t part, std::uint64_t whole) {
 /// fine as fits the number of lines.
 std::vector<lanepack::length_bucket> chart_ranges(const lanepack::length_histogram& histogram) {
   constexpr std::size_t most = 24;
-  const std::vector<lanepack::length_bucket> buckets = histogram.buckets();
+  std::vector<lanepack::length_bucket> buckets = histogram.buckets();
   if (buckets.size() <= most) return buckets;
   for (std::uint64_t parts = 8;; parts /= 2) {
     std::vector<lanepack::length_bucket> ranges;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -123,11 +124,11 @@ inline std::string horizontal_bar(double fraction, std::size_t columns, const te
   const double exact = fraction * static_cast<double>(columns);
   std::string text;
   if (!style.unicode) {
-    auto full = static_cast<std::size_t>(exact + 0.5);
+    auto full = static_cast<std::size_t>(std::lround(exact));
     if (full == 0 && fraction > 0.0 && columns > 0) full = 1;
     return std::string(full, '#');
   }
-  auto eighths = static_cast<std::size_t>(exact * 8.0 + 0.5);
+  auto eighths = static_cast<std::size_t>(std::lround(exact * 8.0));
   if (eighths == 0 && fraction > 0.0 && columns > 0) eighths = 1;
   for (std::size_t i = 0; i < eighths / 8; ++i) text += "\u2588";
   static constexpr std::array<const char*, 8> part = {"",       "\u258f", "\u258e", "\u258d",

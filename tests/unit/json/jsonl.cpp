@@ -99,10 +99,10 @@ TEST_CASE("json: the edges of the format are tolerated", "[json]") {
     return all_tokens(jsonl_source(path, without_index()));
   };
   using all = std::vector<tokens>;
-  CHECK(contents("") == all{});
-  CHECK(contents("\n") == all{});
-  CHECK(contents("\r\n \n\t\n") == all{});
-  CHECK(contents("\xef\xbb\xbf") == all{});
+  CHECK(contents("").empty());
+  CHECK(contents("\n").empty());
+  CHECK(contents("\r\n \n\t\n").empty());
+  CHECK(contents("\xef\xbb\xbf").empty());
   CHECK(contents("\xef\xbb\xbf\n{\"tokens\":[1]}") == all{{1}});
   CHECK(contents("\xef\xbb\xbf{\"tokens\":[1]}\r\n{\"tokens\":[2]}\r\n") == all{{1}, {2}});
   CHECK(contents("{\"tokens\":[1]}\n\n\n{\"tokens\":[]}\n{\"input_ids\":[2,3]}") ==
