@@ -4,7 +4,12 @@
 /// Umbrella of `packer/`.
 
 #include <lanepack/packer/bin_packing.hpp>
+#include <lanepack/packer/calendar.hpp>
+#include <lanepack/packer/calendar_caps.hpp>
+#include <lanepack/packer/calendar_filler.hpp>
+#include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
 #include <lanepack/packer/make_policy.hpp>

@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.24)
 
 execute_process(
-  COMMAND sh -c "\"$@\" && times" sh "${COMPILER}" -std=c++20 -O2 -I "${INCLUDE_DIR}" -c -o "${OBJECT}"
+  COMMAND sh -c "\"$@\" && times" sh "${COMPILER}" -std=c++20 -I "${INCLUDE_DIR}" -c -o "${OBJECT}"
           "${SOURCE}"
   RESULT_VARIABLE result
   OUTPUT_VARIABLE times)
