@@ -10,6 +10,7 @@ option(LANEPACK_FUZZ "Build tests/fuzz as libFuzzer programs (clang only)" OFF)
 option(LANEPACK_PROJECT_TESTS "Test headers, install and use by other projects too" ON)
 option(LANEPACK_GOLDEN_VARIANTS "Build the golden programs with other compilers and flags too" ON)
 option(LANEPACK_STYLE_TESTS "Test with clang-format and clang-tidy too" OFF)
+option(LANEPACK_TIDY_PROGRAMS "With LANEPACK_STYLE_TESTS, run clang-tidy over programs and examples too" OFF)
 
 foreach(component IN ITEMS CUDA NCCL)
   set(LANEPACK_${component}
