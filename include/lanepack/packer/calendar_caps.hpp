@@ -84,7 +84,9 @@ class calendar_caps {
     const std::uint64_t light_cost = lay_out_heavy(costs, records_per_pack, tuning, heavy);
     const uint128 budget =
         static_cast<uint128>(pack_cost_) * (million + tuning.spare_ppm) * period / million;
-    base_ = base_level(heavy, budget);
+    // Where heavy slots alone exceed the budget, which shows in the mean cap, lanes still need
+    // ordinary ones to live on.
+    base_ = std::max({base_level(heavy, budget), pack_cost_ / 2, std::uint64_t{1}});
 
     const uint128 unlimited = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t common = static_cast<std::uint64_t>(

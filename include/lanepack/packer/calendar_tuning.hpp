@@ -251,7 +251,7 @@ class calendar_trial {
         if (step == warm_up) start = buffer.cheapest_sum(buffer.size());
         const calendar_slot& slot = caps.at(step);
         filler_.fill(buffer, slot, caps, tuning, rule, step, b,
-                     step < warm_up ? reserve - ahead : reserve);
+                     step < warm_up / 2 ? reserve - ahead : reserve);
         if (step >= warm_up) account(buffer, slot, step, long_cost, weights[lane]);
         taken_.clear();
         buffer.take_picked(taken_);
@@ -477,7 +477,7 @@ inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
   };
   int rises = 0;
   while (rises < 10 && improves(scaled(8, 5))) ++rises;
-  if (rises == 0) static_cast<void>(improves(scaled(2, 3)));
+  if (rises == 0) static_cast<void>(improves(scaled(4, 5)));
   return best;
 }
 

@@ -1,0 +1,150 @@
+// What `calendar` promises for any stream: exact counts, every arrival once, bounded displacement,
+// and the same packs however often it was saved and restored.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <lanepack/packer/calendar.hpp>
+
+#include "support/catch.hpp"
+#include "support/gen.hpp"
+
+namespace {
+
+using lanepack::calendar_policy;
+using lanepack::candidate;
+
+lanepack::calendar_options random_options(lanepack_test::gen& gen) {
+  lanepack::calendar_options options;
+  options.records_per_pack = static_cast<std::uint32_t>(gen.between(1, 20));
+  options.lookahead_steps = static_cast<std::uint32_t>(gen.between(1, 12));
+  options.max_displacement_steps = options.lookahead_steps + gen.between(0, gen.one_in(3) ? 2 : 60);
+  lanepack::calendar_tuning tuning;
+  tuning.spare_ppm = static_cast<std::uint32_t>(gen.between(0, 100'000));
+  tuning.light_ppm = static_cast<std::uint32_t>(gen.between(1, 1'000'000));
+  tuning.dither_ppm = static_cast<std::uint32_t>(gen.between(0, 400'000));
+  tuning.reserve_ppm = static_cast<std::uint32_t>(gen.between(0, 12'000'000));
+  tuning.slot_delay_steps = static_cast<std::uint32_t>(gen.between(1, 64));
+  tuning.overdue_steps = static_cast<std::uint32_t>(gen.between(1, 64));
+  if (gen.one_in(2))
+    tuning.step_tokens_ppm = static_cast<std::uint32_t>(gen.between(1'000'001, 2'000'000));
+  if (gen.one_in(4))
+    tuning.step_cost_ppm = static_cast<std::uint32_t>(gen.between(1'000'001, 2'000'000));
+  options.tuning = tuning;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("packer: calendar keeps its contracts on any stream", "[packer]") {
+  lanepack_test::for_each_seed(120, [](std::uint64_t seed, lanepack_test::gen& gen) {
+    CAPTURE(seed);
+    lanepack::calendar_options options = random_options(gen);
+    const std::uint32_t b = options.records_per_pack;
+    const std::uint64_t bound = *options.max_displacement_steps;
+    const auto bits = static_cast<unsigned>(gen.between(0, 40));
+    std::vector<candidate> records(gen.between(1, 200) * b);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      records[i].cost = gen.heavy_tailed(bits);
+      records[i].tokens = gen.heavy_tailed(12);
+      records[i].arrival = i;
+    }
+    // Often a distribution of other records: a wrong one may cost efficiency only.
+    std::vector<candidate> known = records;
+    if (gen.one_in(2)) {
+      for (candidate& record : known) record.cost = gen.heavy_tailed(20);
+    }
+    options.costs = std::make_shared<const lanepack::cost_distribution>(
+        lanepack::cost_distribution::of_records(known));
+
+    const bool drains = gen.one_in(2);
+    const std::size_t all_steps = records.size() / b;
+    const std::size_t carried = options.lookahead_steps - 1;
+    const std::size_t steps = drains ? all_steps : all_steps - std::min(all_steps, carried);
+    calendar_policy policy(options);
+    calendar_policy stopped(options);
+    lanepack::pack_list packs;
+    lanepack::pack_list packs_of_stopped;
+    std::vector<int> seen(records.size(), 0);
+    std::size_t handed = 0;
+    for (std::size_t step = 0; step < steps; ++step) {
+      const std::size_t until = std::min(records.size(), (step + 1 + carried) * b);
+      for (std::size_t i = handed; i < until; ++i) records[i].admitted = step;
+      const lanepack::step_window window{
+          .first_step = step,
+          .steps = 1,
+          .records_per_pack = b,
+          .packs_per_step = 1,
+          .steps_to_drain = drains ? std::optional<std::uint64_t>(steps - step) : std::nullopt};
+      const auto arrivals = std::span(records).subspan(handed, until - handed);
+      REQUIRE(policy.held().size() + arrivals.size() <= std::size_t{options.lookahead_steps} * b);
+      policy.form(window, arrivals, packs);
+      handed = until;
+
+      REQUIRE(packs.size() == step + 1);
+      REQUIRE(packs[step].size() == b);
+      for (const candidate& record : packs[step]) {
+        ++seen[record.arrival];
+        REQUIRE(record.cost == records[record.arrival].cost);
+        REQUIRE(step - record.admitted <= bound);
+      }
+
+      stopped.form(window, arrivals, packs_of_stopped);
+      if (gen.one_in(4)) {
+        const std::vector<candidate> held(stopped.held().begin(), stopped.held().end());
+        const lanepack::policy_state state = stopped.save();
+        calendar_policy fresh(options);
+        fresh.restore(state, held);
+        REQUIRE(fresh.save().words == state.words);
+        REQUIRE(fresh.held().size() == held.size());
+        stopped = fresh;
+      }
+      REQUIRE(stopped.statistics() == policy.statistics());
+      REQUIRE(std::equal(
+          packs[step].begin(), packs[step].end(), packs_of_stopped[step].begin(),
+          [](const candidate& a, const candidate& c) { return a.arrival == c.arrival; }));
+    }
+    REQUIRE(std::all_of(seen.begin(), seen.end(), [](int times) { return times <= 1; }));
+    if (drains) {
+      REQUIRE(policy.held().empty());
+      REQUIRE(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
+    }
+  });
+}
+
+TEST_CASE("packer: no pack of a calendar exceeds its cap while records are alike", "[packer]") {
+  lanepack_test::for_each_seed(10, [](std::uint64_t seed, lanepack_test::gen& gen) {
+    CAPTURE(seed);
+    std::vector<lanepack::cost_bucket> buckets;
+    for (std::uint64_t cost = 80; cost <= 120; ++cost) {
+      buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
+    }
+    lanepack::calendar_options options;
+    options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+    options.records_per_pack = 16;
+    options.lookahead_steps = 16;
+    options.tuning = lanepack::calendar_tuning{};
+    options.tuning->spare_ppm = 10'000;
+    options.tuning->dither_ppm = 20'000;
+    options.tuning->reserve_ppm = 2'000'000;
+    calendar_policy policy(options);
+    std::vector<candidate> arrivals;
+    lanepack::pack_list out;
+    std::uint64_t arrived = 0;
+    for (std::uint64_t step = 0; step < 300; ++step) {
+      arrivals.clear();
+      for (; arrived < (step + 16) * 16; ++arrived) {
+        candidate record;
+        record.cost = gen.between(80, 120) * 1000;
+        record.arrival = arrived;
+        record.admitted = step;
+        arrivals.push_back(record);
+      }
+      policy.form({.first_step = step, .steps = 1, .records_per_pack = 16}, arrivals, out);
+    }
+    REQUIRE(policy.statistics().packs_above_cap == 0);
+  });
+}
