@@ -13,7 +13,7 @@ TEST_CASE("json: a summary as JSON", "[json]") {
   summary.tokens = 30;
   summary.loss_tokens = 20;
   summary.max_tokens = 17;
-  for (const std::uint64_t length : {0, 3, 10, 17}) summary.histogram.add(length);
+  for (const std::uint64_t length : {0U, 3U, 10U, 17U}) summary.histogram.add(length);
   summary.fingerprint = {.low = 0x1, .high = 0xab};
   const nlohmann::ordered_json json = summary;
   CHECK(json.dump() ==
