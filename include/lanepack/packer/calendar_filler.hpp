@@ -34,10 +34,10 @@ namespace detail {
 /// the others; swaps bring the sum close to what the lane should emit, never above the cap.
 ///
 /// Displacement: let r be the steps that a record still has, q its place in the order of arrival, b
-/// the records of this pack and c the fewest of any later one. `form` keeps, for every record held
-/// at the start of a step, q < b + c r: it marks the oldest records up to the largest q + 1 - c r,
-/// of which there are at most b by the same inequality; afterwards q < c r, which is q < c + c (r -
-/// 1) one step later. Arrivals have r = max_steps and q below the lookahead's records, hence
+/// the records of this pack and c the fewest of any later one. `pick_due` keeps, for every record
+/// held at the start of a step, q < b + c r: it marks the oldest records up to the largest q + 1 -
+/// c r, of which there are at most b by the same inequality; afterwards q < c r, which is q < c + c
+/// (r - 1) one step later. Arrivals have r = max_steps and q below the lookahead's records, hence
 /// satisfy it where the lookahead's records are at most c (max_steps + 1). With r = 0 the
 /// inequality says that the record is among the b oldest, and it is marked. So no record is older
 /// than `max_steps`.

@@ -404,9 +404,13 @@ inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
 /// `max_ranks` ranks wins.
 ///
 /// Theory gives the first spare capacity, trials the rest: how light the records beside a heavy one
-/// are, how far ordinary caps are spread, and a factor on the spare capacity.
+/// are, how long a heavy record may wait, how far ordinary caps are spread, and a factor on the
+/// spare capacity. Where limits on a step are given, slots are laid out for ever lower ones until
+/// the trial's steps keep the limits and its long records' tokens keep `least_token_weight_ppm`.
 /// @throws invalid_option if an option is outside its range.
-/// @complexity  At most 12 trials of 24 lanes and about 1500 steps, 0.2 s each at b = 16.
+/// @complexity  Usually 6 to 10 trials, with limits on a step up to twice as many, at most 30, each
+/// of
+///              24 lanes and at most 1536 steps: 1 to 2.5 s at b = 16 and a lookahead of 16 steps.
 /// @determinism Integers only: the same on every rank.
 [[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& options) {
   const std::uint64_t displacement = detail::checked_displacement(options);
@@ -432,7 +436,9 @@ inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
   const auto limits_ppm = [&](std::uint64_t excess_ppm) {
     calendar_tuning other = best;
     const auto tighten = [&](std::uint32_t& limit) {
-      if (limit != 0) limit = static_cast<std::uint32_t>(1'000'000 + excess_ppm);
+      if (limit != 0) {
+        limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, 1'000'000 + excess_ppm));
+      }
     };
     tighten(other.step_cost_ppm);
     tighten(other.step_tokens_ppm);
