@@ -148,3 +148,46 @@ TEST_CASE("packer: no pack of a calendar exceeds its cap while records are alike
     REQUIRE(policy.statistics().packs_above_cap == 0);
   });
 }
+
+TEST_CASE("packer: a calendar for cheaper records raises its caps alike on all lanes", "[packer]") {
+  std::vector<lanepack::cost_bucket> buckets;
+  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
+    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
+  }
+  lanepack::calendar_options options;
+  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+  options.records_per_pack = 8;
+  options.lookahead_steps = 8;
+  options.tuning = lanepack::calendar_tuning{};
+  options.tuning->spare_ppm = 20'000;
+  options.tuning->reserve_ppm = 2'000'000;
+  // Records cost a fifth more than declared: packs must follow, and no lane may fall behind until
+  // its records reach their bound.
+  lanepack_test::for_each_seed(4, [&](std::uint64_t seed, lanepack_test::gen& gen) {
+    CAPTURE(seed);
+    calendar_policy policy(options);
+    std::vector<candidate> arrivals;
+    lanepack::pack_list out;
+    std::uint64_t arrived = 0;
+    std::uint64_t largest = 0;
+    for (std::uint64_t step = 0; step < 1000; ++step) {
+      arrivals.clear();
+      for (; arrived < (step + 8) * 8; ++arrived) {
+        candidate record;
+        record.cost = gen.between(50, 150) * 1200;
+        record.arrival = arrived;
+        record.admitted = step;
+        arrivals.push_back(record);
+      }
+      policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, out);
+      if (step < 500) continue;
+      std::uint64_t cost = 0;
+      for (const candidate& record : out[step]) cost += record.cost;
+      largest = std::max(largest, cost);
+    }
+    // 8 x 100,000 x 1.2 = 960,000 is the true mean; spare, spread and estimate add up to a tenth.
+    REQUIRE(largest > 960'000);
+    REQUIRE(largest < 1'056'000);
+    REQUIRE(policy.statistics().packs_above_cap > 500);
+  });
+}

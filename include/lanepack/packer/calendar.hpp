@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
@@ -53,8 +54,10 @@ struct calendar_statistics {
 /// - Displacement is at most `max_displacement_steps`: see `detail::calendar_filler` for the proof.
 /// - At the end of the data, when no more arrivals come, what is held is split into packs of
 ///   balanced cost and the heaviest leaves first, on every lane alike.
-/// - A distribution that is wrong costs efficiency and nothing else: lanes that are given more work
-///   than the caps allow exceed them when records reach their bound, and count it.
+/// - A distribution that is wrong costs efficiency and nothing else: a lane whose arrivals have
+/// cost
+///   more than chance explains raises its caps in proportion, which lanes of the same stream do
+///   nearly alike; packs above the common cap are counted.
 ///
 /// @thread_safety  None: one thread per object; copies share the immutable calendar.
 /// @determinism    Integers only; a pack depends on the options and the lane's arrivals.
@@ -94,7 +97,7 @@ class calendar_policy {
       drain(window, count);
     } else {
       const calendar_slot& slot = caps_->at(window.first_step);
-      filler_.fill(buffer_, slot, *caps_, setup_->tuning, rule(), window.first_step, count,
+      filler_.fill(buffer_, raised(slot), *caps_, setup_->tuning, rule(), window.first_step, count,
                    caps_->reserve(setup_->tuning));
       ++statistics_.packs;
       if (buffer_.picked_cost() > slot.cap) {
@@ -109,23 +112,27 @@ class calendar_policy {
 
   [[nodiscard]] policy_state save() const {
     return {.words = {state_version, statistics_.packs, statistics_.packs_above_cap,
-                      statistics_.due_records}};
+                      statistics_.due_records, arrived_,
+                      static_cast<std::uint64_t>(arrived_cost_ >> 64),
+                      static_cast<std::uint64_t>(arrived_cost_)}};
   }
 
   /// @param held  What `held()` was, with the `admitted` steps of then.
   /// @throws state_error if the state is not one of this policy, or the records are not in arrival
   ///         order or more than a lane may hold.
   void restore(const policy_state& state, std::span<const candidate> held) {
-    if (state.words.size() != 4 || state.words[0] != state_version) {
+    if (state.words.size() != state_words || state.words[0] != state_version) {
       detail::throw_state_error("calendar: found a state of " + std::to_string(state.words.size()) +
-                                " words, expected 4, the first of them " +
-                                std::to_string(state_version));
+                                " words, expected " + std::to_string(state_words) +
+                                ", the first of them " + std::to_string(state_version));
     }
     lookahead_buffer restored(std::max(buffer_.capacity(), held.size()));
     restored.insert(held);
     buffer_ = std::move(restored);
     statistics_ = {
         .packs = state.words[1], .packs_above_cap = state.words[2], .due_records = state.words[3]};
+    arrived_ = state.words[4];
+    arrived_cost_ = (static_cast<uint128>(state.words[5]) << 64) | state.words[6];
   }
 
   /// What this lane has done so far.
@@ -141,6 +148,7 @@ class calendar_policy {
 
  private:
   static constexpr std::uint64_t state_version = 1;
+  static constexpr std::size_t state_words = 7;
 
   /// What copies share.
   struct shared_setup {
@@ -148,11 +156,13 @@ class calendar_policy {
         : options(given),
           max_displacement(detail::checked_displacement(given)),
           tuning(given.tuning ? *given.tuning : tune_calendar(given)),
+          variation_ppm(detail::cost_variation_ppm(*given.costs)),
           caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack,
                                                      tuning)) {}
     calendar_options options;
     std::uint64_t max_displacement;
     calendar_tuning tuning;
+    std::uint64_t variation_ppm;
     std::shared_ptr<const calendar_caps> caps;
   };
 
@@ -200,12 +210,43 @@ class calendar_policy {
       buffer_ = std::move(larger);
     }
     buffer_.insert(arrivals);
+    arrived_ += arrivals.size();
+    for (const candidate& record : arrivals) arrived_cost_ += record.cost;
     const std::uint64_t most = (setup_->max_displacement + 1) * least_count();
     if (buffer_.size() > most) {
       detail::throw_state_error("calendar: found " + std::to_string(buffer_.size()) +
                                 " records, expected at most " + std::to_string(most) +
                                 ", which is what can leave within max_displacement_steps");
     }
+  }
+
+  /// The slot for a lane whose records cost more on average than the distribution says, once that
+  /// is four standard deviations of the average: nearly the same on every lane of such a stream,
+  /// and next to impossible by chance.
+  [[nodiscard]] calendar_slot raised(const calendar_slot& slot) const noexcept {
+    const cost_distribution& costs = *setup_->options.costs;
+    const uint128 expected =
+        std::max<uint128>(1, costs.total_cost() * 1024 / costs.records() * arrived_ / 1024);
+    if (arrived_cost_ <= expected) return slot;
+    constexpr std::uint64_t million = 1'000'000;
+    const std::uint64_t chance =
+        detail::integer_root(static_cast<uint128>(setup_->variation_ppm) * million / arrived_);
+    // Beyond this factor caps would no longer mean anything.
+    constexpr std::uint64_t most = 4 * million;
+    const auto found = static_cast<std::uint64_t>(std::min<uint128>(
+        most, arrived_cost_ / 1024 * million / std::max<uint128>(1, expected / 1024)));
+    if (found <= million + 4 * chance) return slot;
+    // A standard deviation more, or a lane that is too low would exceed its caps all the time.
+    const std::uint64_t factor = found + chance;
+    const auto raise = [factor](std::uint64_t cost) {
+      return static_cast<std::uint64_t>(std::min<uint128>(
+          static_cast<uint128>(cost) * factor / million, std::numeric_limits<std::int64_t>::max()));
+    };
+    calendar_slot result = slot;
+    result.cap = raise(slot.cap);
+    result.share = raise(slot.share);
+    result.light_fill = raise(slot.light_fill);
+    return result;
   }
 
   /// Forms the next pack of the last ones, which hold all that is left.
@@ -231,6 +272,9 @@ class calendar_policy {
   balanced_partitioner partitioner_;
   std::vector<std::uint64_t> costs_;
   calendar_statistics statistics_;
+  /// All arrivals of the lane and what they cost.
+  std::uint64_t arrived_ = 0;
+  uint128 arrived_cost_ = 0;
 };
 
 static_assert(lookahead_policy<calendar_policy>);
