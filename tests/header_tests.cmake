@@ -30,12 +30,12 @@ add_test(NAME headers.rules
                  "${CMAKE_CURRENT_SOURCE_DIR}/headers/check_rules.cmake")
 set_tests_properties(headers.rules PROPERTIES LABELS headers TIMEOUT ${LANEPACK_TEST_TIMEOUT})
 
-# What a user waits for: the loop of twenty lines, with all headers of the core. Machines that run tests
-# are slow and shared, so the limit only catches an explosion; the time itself is printed.
+# What a user waits for: the loop of twenty lines, with all headers of the core: printed,
+# not judged.
 add_test(
   NAME headers.compile_time
   COMMAND
     ${CMAKE_COMMAND} "-DCOMPILER=${CMAKE_CXX_COMPILER}" "-DSOURCE=${PROJECT_SOURCE_DIR}/examples/twenty_lines.cpp"
-    "-DINCLUDE_DIR=${lanepack_include_dir}" "-DOBJECT=${CMAKE_CURRENT_BINARY_DIR}/loop.o" -DSECONDS=60 -P
+    "-DINCLUDE_DIR=${lanepack_include_dir}" "-DOBJECT=${CMAKE_CURRENT_BINARY_DIR}/loop.o" -P
     "${CMAKE_CURRENT_SOURCE_DIR}/headers/compile_time.cmake")
-set_tests_properties(headers.compile_time PROPERTIES LABELS headers TIMEOUT 300)
+set_tests_properties(headers.compile_time PROPERTIES LABELS headers TIMEOUT 600)
