@@ -51,6 +51,40 @@ inline std::span<std::byte> stored_part(const token_read& read, std::size_t byte
   return std::as_writable_bytes(read.tokens).last(read.tokens.size() * bytes_per_token);
 }
 
+/// Copies 32-bit numbers and returns the position of the first that is negative, or `out.size()`.
+inline std::size_t copy_ids(const std::byte* from, std::span<std::int32_t> out) noexcept {
+  std::memcpy(out.data(), from, out.size_bytes());
+  return first_negative(out);
+}
+
+/// Converts every run straight out of the mapped file.
+inline void read_mapped_tokens(const input_file& file, token_type type,
+                               std::span<const token_read> reads) {
+  // A part is checked while it is in the innermost cache, and meanwhile the same part of the next
+  // run comes near: runs lie far apart, so each would begin with waits for memory.
+  constexpr std::size_t part_tokens = 256;
+  constexpr std::size_t line = 64;
+  const std::size_t bytes = token_bytes(type);
+  const bool as_stored = type == token_type::i32 || type == token_type::u32;
+  for (const token_read& read : reads) file.check_range(read.offset, read.tokens.size() * bytes);
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const token_read& read = reads[i];
+    const token_read& following = reads[std::min(i + 1, reads.size() - 1)];
+    const std::byte* const from = file.mapping() + read.offset;
+    const std::byte* const next = file.mapping() + following.offset;
+    const std::size_t next_bytes = following.tokens.size() * bytes;
+    for (std::size_t begin = 0; begin < read.tokens.size(); begin += part_tokens) {
+      const std::size_t near_end = std::min((begin + part_tokens) * bytes, next_bytes);
+      for (std::size_t at = begin * bytes; at < near_end; at += line) __builtin_prefetch(next + at);
+      const std::span<std::int32_t> out =
+          read.tokens.subspan(begin, std::min(part_tokens, read.tokens.size() - begin));
+      const std::byte* const stored = from + begin * bytes;
+      const std::size_t good = as_stored ? copy_ids(stored, out) : decode_tokens(type, stored, out);
+      if (good != out.size()) throw_bad_token(file, type, read, begin + good);
+    }
+  }
+}
+
 inline void widen_in_place(const input_file& file, token_type type, const token_read& read) {
   const std::size_t good =
       type == token_type::i32 || type == token_type::u32
@@ -92,6 +126,15 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
   throw_data_error(std::move(where), text);
 }
 
+inline void sort_by_offset(std::span<token_read> reads) {
+  const auto by_offset = [](const token_read& a, const token_read& b) {
+    return a.offset < b.offset;
+  };
+  if (!std::is_sorted(reads.begin(), reads.end(), by_offset)) {
+    std::sort(reads.begin(), reads.end(), by_offset);
+  }
+}
+
 inline void read_sorted_tokens(const input_file& file, token_type type,
                                std::span<const token_read> reads) {
   const std::size_t bytes = token_bytes(type);
@@ -110,24 +153,24 @@ inline void read_sorted_tokens(const input_file& file, token_type type,
 
 }  // namespace detail
 
-/// Reads every run, sorted by offset and with neighbours joined, and converts the numbers to ids
-/// while they are in the processor's caches.
-/// @param reads  Sorted by offset on return.
+/// Reads every run and converts the numbers to ids while they are in the processor's caches: out of
+/// a mapped file as they come, else sorted by offset and with neighbours joined.
+/// @param reads  Their order is unspecified on return.
 /// @throws data_error  A run is not in the file, a number is not in [0, 2^31), the file changed
 ///                     after it was opened, or a read failed.
 /// @complexity  O(tokens + reads log reads).
 /// @thread_safety  Any number of threads may read one file.
 inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads) {
-  const auto by_offset = [](const token_read& a, const token_read& b) {
-    return a.offset < b.offset;
-  };
-  if (!std::is_sorted(reads.begin(), reads.end(), by_offset)) {
-    std::sort(reads.begin(), reads.end(), by_offset);
-  }
   try {
-    detail::read_sorted_tokens(file, type, reads);
+    if (file.mapping() != nullptr) {
+      detail::read_mapped_tokens(file, type, reads);
+    } else {
+      detail::sort_by_offset(reads);
+      detail::read_sorted_tokens(file, type, reads);
+    }
     file.check_unchanged();
   } catch (const data_error& failure) {
+    detail::sort_by_offset(reads);
     detail::rethrow_with_record(failure, reads);
   }
 }
