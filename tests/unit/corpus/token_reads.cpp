@@ -43,8 +43,37 @@ TEST_CASE("corpus: runs of tokens are read in any order", "[corpus]") {
     REQUIRE(a == std::array<std::int32_t, 2>{5, 65535});
     REQUIRE(b == std::array<std::int32_t, 3>{1, 2, 3});
     REQUIRE(c == std::array<std::int32_t, 2>{3, 4});
-    REQUIRE(reads.front().record == 1);
-    REQUIRE(reads.back().record == 0);
+  }
+}
+
+TEST_CASE("corpus: runs longer than what is converted at a time", "[corpus]") {
+  const scratch_dir scratch;
+  std::vector<std::int32_t> stored(2000);
+  for (std::size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::int32_t>(7 * i + 3);
+  write_file(scratch.path("f"), little_endian(std::span<const std::int32_t>(stored)));
+  for (const file_access access : {file_access::positioned, file_access::mapped}) {
+    const input_file file(scratch.path("f"), access);
+    for (const std::size_t first : {std::size_t{0}, std::size_t{255}, std::size_t{1743}}) {
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, std::size_t{255}, std::size_t{256}, std::size_t{257}}) {
+        std::vector<std::int32_t> tokens(count);
+        std::vector<std::int32_t> all(stored.size());
+        std::vector<token_read> reads = {{4 * first, tokens, 0}, {0, all, 1}};
+        read_tokens(file, token_type::i32, reads);
+        REQUIRE(all == stored);
+        REQUIRE(std::equal(tokens.begin(), tokens.end(),
+                           stored.begin() + static_cast<std::ptrdiff_t>(first)));
+      }
+    }
+  }
+  stored[1500] = -1;
+  write_file(scratch.path("g"), little_endian(std::span<const std::int32_t>(stored)));
+  for (const file_access access : {file_access::positioned, file_access::mapped}) {
+    const input_file file(scratch.path("g"), access);
+    std::vector<std::int32_t> all(stored.size());
+    std::vector<token_read> reads = {{0, all, 5}};
+    REQUIRE_THAT(message_of([&] { read_tokens(file, token_type::i32, reads); }),
+                 Catch::Contains("byte 6000") && Catch::Contains("record 5"));
   }
 }
 
