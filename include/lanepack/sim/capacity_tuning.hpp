@@ -16,7 +16,7 @@
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
-#include <lanepack/core/error.hpp>
+#include <lanepack/core/progress.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/candidate.hpp>
@@ -82,13 +82,17 @@ struct tuned_capacity {
 /// record, or to a sixty-fourth; then thirty-seconds of an octave around the best of them. A number
 /// of bins that is forced up to a multiple of the ranks leaves bins half empty at most capacities
 /// and full at a few: these are found.
+/// @param largest_record        Tokens of the longest record of the run after padding.
 /// @param micro_batch_overhead  Cost units of every micro-batch.
+/// @param progress              Told the number of capacities tried.
 /// @throws data_error  As the baseline does at the given capacity.
 /// @complexity  About 40 assignments of every recorded step.
 [[nodiscard]] inline tuned_capacity tune_capacity(const recorded_steps& steps, std::uint32_t ranks,
                                                   const named_baseline& baseline,
                                                   const baseline_options& options,
-                                                  std::uint64_t micro_batch_overhead) {
+                                                  std::uint64_t largest_record,
+                                                  std::uint64_t micro_batch_overhead,
+                                                  const progress_callback& progress = {}) {
   // 2^20 x 2^(-i / 32).
   constexpr std::array<std::uint64_t, 32> fractions{
       1048576, 1026107, 1004120, 982604, 961548, 940944, 920782, 901051, 881744, 862850, 844361,
@@ -99,14 +103,6 @@ struct tuned_capacity {
     return static_cast<std::uint64_t>((static_cast<uint128>(options.capacity_tokens) * fraction) >>
                                       20);
   };
-  std::uint64_t largest = 1;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    for (const pack_plan& pack : steps[i].packs) {
-      for (const candidate& record : pack.records) {
-        largest = std::max(largest, round_up(record.tokens, options.record_multiple));
-      }
-    }
-  }
   step_assignment assignment;
   // Stops early above the limit.
   const auto time_with = [&](std::uint64_t capacity, std::uint64_t limit) {
@@ -126,17 +122,16 @@ struct tuned_capacity {
       options.capacity_tokens,
       time_with(options.capacity_tokens, std::numeric_limits<std::uint64_t>::max())};
   std::int64_t best_place = 0;
+  std::uint64_t tried_places = 0;
   const auto try_place = [&](std::int64_t place) {
+    if (progress) progress(++tried_places, 37);
+    if (place <= 0 || place >= 32 * 6) return;
     const std::uint64_t capacity = capacity_at(place);
-    if (place <= 0 || place >= 32 * 6 || capacity < largest) return;
-    try {
-      const std::uint64_t elapsed = time_with(capacity, best.elapsed);
-      if (elapsed < best.elapsed || (elapsed == best.elapsed && capacity > best.capacity_tokens)) {
-        best = {capacity, elapsed};
-        best_place = place;
-      }
-    } catch (const data_error&) {
-      // So small a capacity asks for more bins than there are records.
+    if (capacity < largest_record) return;
+    const std::uint64_t elapsed = time_with(capacity, best.elapsed);
+    if (elapsed < best.elapsed || (elapsed == best.elapsed && capacity > best.capacity_tokens)) {
+      best = {capacity, elapsed};
+      best_place = place;
     }
   };
   for (std::int64_t place = 8; place < 32 * 6; place += 8) try_place(place);
