@@ -62,8 +62,12 @@ inline baseline_run simulate_baseline(const std::string& corpus,
   progress_bar bar(label);
   simulation.progress = bar.callback();
   simulation.micro_batching.capacity_tokens = tuned.capacity_tokens;
-  return {lanepack::simulate(feed, policy, baseline.make_assigner(tuned), simulation),
-          tuned.capacity_tokens};
+  simulation.equal_counts = baseline.equal_counts;
+  baseline_run out{lanepack::simulate(feed, policy, baseline.make_assigner(tuned), simulation),
+                   tuned.capacity_tokens};
+  // A planner of all ranks moves records between them.
+  out.result.lane_total_bound.reset();
+  return out;
 }
 
 }  // namespace lanepack_programs

@@ -34,6 +34,8 @@ struct named_baseline {
   std::string_view description;
   /// True if one planner assigns the records of a step to ranks; false if only their order differs.
   bool coordinated;
+  /// Whether every rank gets the same number of records.
+  bool equal_counts;
   /// Makes the order of the records; `step_records` is the number of records of a step.
   any_policy (*make_policy)(std::uint64_t step_records);
   /// Makes the assignment of a step to ranks.
@@ -61,44 +63,44 @@ inline any_step_assigner own_lanes_baseline(const baseline_options& options) {
 /// A new baseline is added here and nowhere else.
 inline constexpr std::array baseline_table{
     named_baseline{"pooled_mffd", "NeMo-RL: MFFD over the step, bins dealt in turn, real tokens",
-                   true, sequential_baseline,
+                   true, false, sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_packing_assigner(pooled_packer::mffd_nemo, options);
                    }},
     named_baseline{"pooled_mffd_padded", "as pooled_mffd, on a backend that pads to the capacity",
-                   true, sequential_baseline,
+                   true, false, sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_packing_assigner(pooled_packer::mffd_nemo, options,
                                                     pooled_backend::padded_to_capacity);
                    }},
     named_baseline{"pooled_ffd", "first fit decreasing over the step, bins dealt in turn", true,
-                   sequential_baseline,
+                   false, sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_packing_assigner(pooled_packer::first_fit_decreasing, options);
                    }},
     named_baseline{"pooled_ffd_balanced",
                    "slime, prime-rl: first fit decreasing, bins balanced over ranks by cost", true,
-                   sequential_baseline,
+                   false, sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_ffd_balanced_assigner(options);
                    }},
-    named_baseline{"pooled_lpt", "AReaL, TRL: count-capped longest first over the step", true,
+    named_baseline{"pooled_lpt", "AReaL, TRL: count-capped longest first over the step", true, true,
                    sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_lpt_assigner(options);
                    }},
-    named_baseline{"pooled_kk", "verl: equal-size Karmarkar-Karp over the step", true,
+    named_baseline{"pooled_kk", "verl: equal-size Karmarkar-Karp over the step", true, true,
                    sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_kk_assigner(options);
                    }},
     named_baseline{"dp_balanced", "Megatron-LM: next fit in order, records popped to new bins",
-                   true, sequential_baseline,
+                   true, false, sequential_baseline,
                    [](const baseline_options& options) -> any_step_assigner {
                      return pooled_packing_assigner(pooled_packer::next_fit, options);
                    }},
     named_baseline{
-        "length_grouped", "Hugging Face: mega-batches of 50 steps sorted by length", false,
+        "length_grouped", "Hugging Face: mega-batches of 50 steps sorted by length", false, true,
         [](std::uint64_t step_records) -> any_policy {
           const std::uint64_t most = max_ordered_records / std::max<std::uint64_t>(step_records, 1);
           length_grouped_options options;

@@ -16,8 +16,8 @@
 
 namespace lanepack::inline LANEPACK_ABI {
 
-/// Collects the records of every step and bounds the step efficiency that ranks of equal record
-/// counts could reach with them.
+/// Collects the records of every step and bounds the step efficiency that ranks could reach with
+/// them, each with the same number of records.
 ///
 /// A step of n records on W ranks takes at least its mean, and at least its largest record with the
 /// n / W - 1 smallest ones. Where the records of K steps may be exchanged, the steps together take
@@ -25,14 +25,20 @@ namespace lanepack::inline LANEPACK_ABI {
 /// record with the K (n / W - 1) smallest ones: one step holds n records, so however they are dealt
 /// the j-th heaviest step has a record as large as the ((j - 1) n + 1)-th.
 ///
-/// Where records keep their lane, the slowest rank needs at least its own total.
+/// Where the number of records of a rank is free, the smallest ones need not keep the large ones
+/// company, and the bounds are those without them. Where records keep their lane, the slowest rank
+/// needs at least its own total.
 /// @complexity  O(n) a step and a sort a window; memory of a window.
 class bound_metrics {
  public:
   /// @param ranks         W, a divisor of the packs of a step.
   /// @param window_steps  K, at least 1.
-  bound_metrics(std::uint32_t ranks, std::uint32_t window_steps)
-      : ranks_(ranks), window_steps_(std::max(window_steps, 1U)), totals_(ranks, 0) {}
+  /// @param equal_counts  Whether every rank has the same number of records.
+  bound_metrics(std::uint32_t ranks, std::uint32_t window_steps, bool equal_counts = true)
+      : ranks_(ranks),
+        window_steps_(std::max(window_steps, 1U)),
+        equal_counts_(equal_counts),
+        totals_(ranks, 0) {}
 
   /// Adds a step of all its packs, by lane.
   void add(const step_plan& step) {
@@ -85,7 +91,7 @@ class bound_metrics {
   /// The 1st, (n + 1)th, ... largest of the records of `steps` steps with the smallest ones.
   double outliers(std::span<const std::uint64_t> costs, std::size_t steps) const {
     const std::span<const std::uint64_t> keys = order_.sort_descending(costs);
-    const std::size_t others = steps * (step_records_ / ranks_ - 1);
+    const std::size_t others = equal_counts_ ? steps * (step_records_ / ranks_ - 1) : 0;
     double out = 0;
     for (std::size_t i = 0; i < keys.size(); i += step_records_) {
       out += static_cast<double>(detail::descending_key_cost(keys[i]));
@@ -109,6 +115,7 @@ class bound_metrics {
 
   std::uint32_t ranks_;
   std::uint32_t window_steps_;
+  bool equal_counts_;
   std::size_t step_records_ = 0;
   std::uint32_t steps_ = 0;
   /// Costs of the window that is open, step by step.

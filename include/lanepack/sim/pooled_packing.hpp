@@ -124,7 +124,7 @@ class pooled_packing_assigner {
         simulated_micro_batch micro_batch = records_.micro_batch(bins_[bin]);
         if (backend_ == pooled_backend::padded_to_capacity) {
           const std::uint64_t padding = options_.capacity_tokens - micro_batch.tokens;
-          micro_batch.cost += padding * options_.padding_cost_per_1024 / 1024;
+          micro_batch.padding_cost = padding * options_.padding_cost_per_1024 / 1024;
         }
         out.add(micro_batch);
       }

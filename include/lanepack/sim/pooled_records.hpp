@@ -36,10 +36,10 @@ namespace detail {
 
 }  // namespace detail
 
-/// Count-capped longest first over all records of a step (as AReaL's `balanced_greedy_partition`
-/// and TRL's planner), with the pairwise swaps of `balanced_partitioner` on top: the same number of
-/// records to every rank, balanced by cost. A rank's records are then cut tightly where ranks meet
-/// once a step, and into equally many level micro-batches where they meet in every one.
+/// Count-capped longest first over all records of a step, as AReaL's `balanced_greedy_partition`
+/// and TRL's planner: the same number of records to every rank, balanced by cost, no swaps. A
+/// rank's records are then cut tightly where ranks meet once a step, and into equally many level
+/// micro-batches where they meet in every one.
 ///
 /// @thread_safety  None: one thread per object.
 /// @determinism  Integers only.
@@ -82,7 +82,7 @@ class pooled_lpt_assigner {
 
   baseline_options options_;
   detail::rank_micro_batcher batcher_;
-  balanced_partitioner partitioner_;
+  balanced_partitioner partitioner_{partition_options{.swap_rounds = 0}};
   detail::record_columns records_;
   detail::record_columns dealt_;
   std::vector<std::size_t> ends_;

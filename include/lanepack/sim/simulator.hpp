@@ -45,6 +45,8 @@ struct simulation_options {
   micro_batch_options micro_batching = {};
   /// Steps whose records are pooled for `window_bound`, at least 1.
   std::uint32_t bound_window_steps = 16;
+  /// Whether the assigner gives every rank the same number of records, for the bounds.
+  bool equal_counts = true;
   /// Told the number of steps done.
   progress_callback progress = {};
 };
@@ -106,7 +108,7 @@ template <step_assigner Assigner>
   digest_chain chain;
   step_assignment assignment;
   std::vector<std::uint64_t> rank_costs(options.ranks);
-  bound_metrics bounds(options.ranks, options.bound_window_steps);
+  bound_metrics bounds(options.ranks, options.bound_window_steps, options.equal_counts);
   std::vector<std::uint64_t> record_tokens;
   planner_statistics before;
   double busy = 0;

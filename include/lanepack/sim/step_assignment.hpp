@@ -14,9 +14,12 @@ namespace lanepack::inline LANEPACK_ABI {
 
 /// A micro-batch of a simulated step.
 struct simulated_micro_batch {
+  /// Of its records.
   std::uint64_t cost = 0;
   std::uint64_t tokens = 0;
   std::uint64_t records = 0;
+  /// Of padding, where the backend pays for it.
+  std::uint64_t padding_cost = 0;
 
   friend bool operator==(const simulated_micro_batch&, const simulated_micro_batch&) = default;
 };

@@ -39,7 +39,7 @@ enum class sync_model : std::uint8_t {
 
 /// What a step takes, in cost units.
 struct step_time {
-  /// Sum over ranks of the time in which a rank works.
+  /// Sum over ranks of what a rank's records and micro-batches cost, without padding.
   std::uint64_t busy = 0;
   /// Until the last rank is done; every rank takes so long.
   std::uint64_t elapsed = 0;
@@ -58,6 +58,7 @@ struct step_time {
     std::uint64_t time = overhead * own.size();
     for (const simulated_micro_batch& micro_batch : own) time += micro_batch.cost;
     out.busy += time;
+    for (const simulated_micro_batch& micro_batch : own) time += micro_batch.padding_cost;
     out.elapsed = std::max(out.elapsed, time);
     rounds = std::max(rounds, own.size());
   }
@@ -67,7 +68,9 @@ struct step_time {
     std::uint64_t slowest = 0;
     for (std::size_t rank = 0; rank < assignment.ranks(); ++rank) {
       const std::span<const simulated_micro_batch> own = assignment[rank];
-      if (round < own.size()) slowest = std::max(slowest, own[round].cost);
+      if (round < own.size()) {
+        slowest = std::max(slowest, own[round].cost + own[round].padding_cost);
+      }
     }
     out.elapsed += slowest + overhead;
   }
