@@ -25,12 +25,12 @@ struct baseline_run {
   std::uint64_t capacity_tokens = 0;
 };
 
-/// Steps with which a capacity is tuned: about 2^16 records, 4 to 64 steps; a whole window of a
+/// Steps with which a capacity is tuned: about 2^15 records, 4 to 32 steps; a whole window of a
 /// baseline that orders more.
 inline std::uint64_t tuning_steps(std::uint64_t step_records, std::uint32_t window_steps) {
-  constexpr std::uint64_t records = std::uint64_t{1} << 16;
+  constexpr std::uint64_t records = std::uint64_t{1} << 15;
   const std::uint64_t steps =
-      std::clamp<std::uint64_t>(records / std::max<std::uint64_t>(step_records, 1), 4, 64);
+      std::clamp<std::uint64_t>(records / std::max<std::uint64_t>(step_records, 1), 4, 32);
   return lanepack::round_up(steps, window_steps);
 }
 

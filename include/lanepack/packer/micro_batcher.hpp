@@ -250,6 +250,13 @@ class micro_batcher {
     /// Cost of the records, while costs are levelled.
     std::uint64_t cost = 0;
   };
+  /// Orders records from costly to cheap.
+  struct costlier {
+    std::span<const std::uint64_t> costs;
+    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
+      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
+    }
+  };
   /// Records that two bins exchange to level their costs.
   struct exchange {
     std::uint64_t distance = std::numeric_limits<std::uint64_t>::max();
@@ -264,7 +271,10 @@ class micro_batcher {
   static constexpr std::size_t light_bins = 32;
   static constexpr std::uint32_t level_rounds = 16;
   /// Pairs of records up to which every exchange between two bins is looked at.
-  static constexpr std::size_t exchange_pairs = 4096;
+  static constexpr std::size_t exchange_pairs = 1024;
+  /// Pairs of records that are looked at in all, for every record and beside it.
+  static constexpr std::size_t looks_a_record = 32;
+  static constexpr std::size_t looks_at_least = 1U << 14;
 
   void pack(micro_batch_rule rule, micro_batch_list& bins) {
     const std::uint64_t capacity = options_.capacity_tokens;
@@ -490,16 +500,17 @@ class micro_batcher {
         bins[i].load += tokens_[record];
         bins[i].cost += costs[record];
       }
-      sort_by(costs, bins[i]);
+      std::sort(bins[i].records.begin(), bins[i].records.end(), costlier{costs});
     }
-    for (std::uint32_t round = 0; round < level_rounds; ++round) {
+    looks_left_ = looks_a_record * tokens_.size() + looks_at_least;
+    for (std::uint32_t round = 0; round < level_rounds && looks_left_ != 0; ++round) {
       std::sort(bins.begin(), bins.end(), [](const open_bin& a, const open_bin& b) {
         return a.cost != b.cost ? a.cost > b.cost : a.records.front() < b.records.front();
       });
       bool changed = false;
       std::size_t heavy = 0;
       std::size_t light = bins.size() - 1;
-      while (heavy < light) {
+      while (heavy < light && looks_left_ != 0) {
         if (level_pair(costs, bins[heavy], bins[light])) {
           changed = true;
           --light;
@@ -516,15 +527,14 @@ class micro_batcher {
     store(bins);
   }
 
-  void sort_by(std::span<const std::uint64_t> costs, open_bin& bin) const {
-    std::sort(bin.records.begin(), bin.records.end(), [costs](std::uint32_t a, std::uint32_t b) {
-      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
-    });
+  static void insert_by(std::span<const std::uint64_t> costs, open_bin& bin, std::uint32_t record) {
+    bin.records.insert(
+        std::lower_bound(bin.records.begin(), bin.records.end(), record, costlier{costs}), record);
   }
 
   /// The exchange that brings the costs of two bins closest to each other within the capacity.
   [[nodiscard]] exchange best_exchange(std::span<const std::uint64_t> costs, const open_bin& heavy,
-                                       const open_bin& light) const {
+                                       const open_bin& light) {
     const std::uint64_t difference = heavy.cost - light.cost;
     const std::uint64_t capacity = options_.capacity_tokens;
     const std::size_t partners = light.records.size() + (heavy.records.size() > 1 ? 1 : 0);
@@ -545,7 +555,10 @@ class micro_batcher {
       }
       return 2 * moved < difference;
     };
-    if (heavy.records.size() * partners <= exchange_pairs) {
+    const std::size_t pairs = heavy.records.size() * partners;
+    const bool every_pair = pairs <= exchange_pairs;
+    looks_left_ -= std::min(looks_left_, every_pair ? pairs : heavy.records.size() + partners);
+    if (every_pair) {
       for (std::size_t out = 0; out < heavy.records.size(); ++out) {
         for (std::size_t in = 0; in < partners; ++in) look_at(out, in);
       }
@@ -561,7 +574,7 @@ class micro_batcher {
     return best;
   }
 
-  bool level_pair(std::span<const std::uint64_t> costs, open_bin& heavy, open_bin& light) const {
+  bool level_pair(std::span<const std::uint64_t> costs, open_bin& heavy, open_bin& light) {
     const exchange best = best_exchange(costs, heavy, light);
     if (best.distance == std::numeric_limits<std::uint64_t>::max()) return false;
     const std::uint32_t moved = heavy.records[best.out];
@@ -569,19 +582,17 @@ class micro_batcher {
     heavy.cost -= costs[moved];
     light.load += tokens_[moved];
     light.cost += costs[moved];
+    heavy.records.erase(heavy.records.begin() + static_cast<std::ptrdiff_t>(best.out));
     if (best.in < light.records.size()) {
       const std::uint32_t back = light.records[best.in];
       heavy.load += tokens_[back];
       heavy.cost += costs[back];
       light.load -= tokens_[back];
       light.cost -= costs[back];
-      std::swap(heavy.records[best.out], light.records[best.in]);
-    } else {
-      heavy.records.erase(heavy.records.begin() + static_cast<std::ptrdiff_t>(best.out));
-      light.records.push_back(moved);
+      light.records.erase(light.records.begin() + static_cast<std::ptrdiff_t>(best.in));
+      insert_by(costs, heavy, back);
     }
-    sort_by(costs, heavy);
-    sort_by(costs, light);
+    insert_by(costs, light, moved);
     return true;
   }
 
@@ -762,6 +773,7 @@ class micro_batcher {
   detail::cost_order order_;
   micro_batch_list bins_;
   micro_batch_list other_bins_;
+  std::size_t looks_left_ = 0;
   std::vector<open_bin> repaired_;
   std::vector<weighted_bin> heap_;
   std::vector<std::uint32_t> bin_of_;
