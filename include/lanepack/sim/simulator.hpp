@@ -63,6 +63,8 @@ struct simulation_result {
   double time_efficiency = 1;
   /// Sum over steps of the step time in cost units.
   double total_time = 0;
+  /// Cost of the records of these steps.
+  double total_cost = 0;
   /// Tokens over the capacity of all micro-batches.
   double bin_fill = 0;
   /// Mean over steps of the most micro-batches of a rank.
@@ -152,6 +154,7 @@ template <step_assigner Assigner>
   result.rank_cost_cv = costs.rank_cost_cv();
   result.within_step_cv = costs.within_step_cv();
   result.step_efficiency = costs.step_efficiency();
+  result.total_cost = costs.sum_of_means() * options.ranks;
   if (result.total_time > 0) result.time_efficiency = busy / options.ranks / result.total_time;
   if (result.steps != 0) {
     result.micro_batches_per_step = rounds / static_cast<double>(result.steps);

@@ -66,6 +66,7 @@ TEST_CASE("sim: two ranks and two steps, worked by hand", "[sim]") {
   CHECK(close(result.step_efficiency, 12.0 / 14));
   // Micro-batches {3 2} and {2 1}, then {6} {1} and {5} {4}: times 15 and 13, then 27 and 29.
   CHECK(close(result.total_time, 15 + 29));
+  CHECK(close(result.total_cost, 24));
   CHECK(close(result.time_efficiency, (14.0 + 28) / (15 + 29)));
   CHECK(close(result.bin_fill, 24.0 / (6 * 6)));
   CHECK(close(result.micro_batches_per_step, 1.5));
