@@ -281,17 +281,17 @@ exit_code run(command_line& line) {
     }
     lanepack_programs::compare_step_times(std::span(rows).subspan(first));
   }
+  const lanepack_programs::run_facts facts{.ranks = args.ranks,
+                                           .lanes = lanes,
+                                           .records_per_rank = args.records_per_rank,
+                                           .lookahead = args.lookahead,
+                                           .sync = args.sync};
   if (args.json) {
-    const lanepack_programs::run_facts facts{.ranks = args.ranks,
-                                             .lanes = lanes,
-                                             .records_per_rank = args.records_per_rank,
-                                             .lookahead = args.lookahead,
-                                             .sync = args.sync};
     nlohmann::ordered_json all = nlohmann::json::array();
     for (const row& entry : rows) all.push_back(lanepack_programs::to_json(entry, facts));
     std::fputs((all.dump(2) + "\n").c_str(), stdout);
   } else {
-    lanepack_programs::print_table(rows, args.lookahead);
+    lanepack_programs::print_table(rows, facts);
   }
   return exit_code::ok;
 }

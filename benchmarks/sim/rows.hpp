@@ -117,7 +117,7 @@ inline nlohmann::ordered_json to_json(const row& line, const run_facts& facts) {
 }
 
 /// What the table cannot show in a cell: capacities of baselines, corpora that no balance can help.
-inline void print_notes(const std::vector<row>& rows, std::uint32_t window_steps) {
+inline void print_notes(const std::vector<row>& rows, const run_facts& facts) {
   for (std::size_t i = 0; i < rows.size();) {
     const std::string& corpus = rows[i].corpus;
     std::string tuned;
@@ -139,7 +139,7 @@ inline void print_notes(const std::vector<row>& rows, std::uint32_t window_steps
     if (reachable < 0.99) {
       text +=
           corpus + ": so heavy are single records that no assignment of " +
-          std::to_string(window_steps) + " steps passes " + fixed(reachable, 3) +
+          std::to_string(facts.lookahead) + " steps passes " + fixed(reachable, 3) +
           "; a longer lookahead, more records\n  a rank or another policy for outliers (a lower "
           "capacity) would help\n";
     }
@@ -148,7 +148,7 @@ inline void print_notes(const std::vector<row>& rows, std::uint32_t window_steps
 }
 
 /// All rows, and what their columns mean.
-inline void print_table(const std::vector<row>& rows, std::uint32_t window_steps) {
+inline void print_table(const std::vector<row>& rows, const run_facts& facts) {
   text_table table({"corpus", "policy", "efficiency", "step b.", "window b.", "lane b.",
                     "time eff.", "rel. time", "rank cv", "cv less", "in-step cv", "less", "fill",
                     "displaced", "buffered", "too long", "heavy"});
@@ -172,7 +172,7 @@ inline void print_table(const std::vector<row>& rows, std::uint32_t window_steps
        "micro-batches\nand their overhead. step b., window b., lane b.: the most that efficiency "
        "can "
        "be, whatever the\nassignment, with the same records in every step, in every " +
-       std::to_string(window_steps) +
+       std::to_string(facts.lookahead) +
        " steps, in every lane. Where step b. is\nbelow 1, single records outweigh a rank's share, "
        "and only moving records between steps helps; where\nwindow b. is too, only a longer "
        "lookahead or another policy for outliers. rel. time: step time for the\nsame work over "
@@ -183,7 +183,16 @@ inline void print_table(const std::vector<row>& rows, std::uint32_t window_steps
        "heavy: records that\ncost more than a mean rank's step.\n")
           .c_str(),
       stdout);
-  print_notes(rows, window_steps);
+  if (facts.sync == "microbatch") {
+    std::fputs(
+        "Ranks run equally many micro-batches: as many as the rank that needs most. Where every "
+        "rank "
+        "plans\nall packs it knows that number; a policy that knows its own lanes only has to be "
+        "given "
+        "one\n(--micro-batches), or agree on one integer a step.\n",
+        stdout);
+  }
+  print_notes(rows, facts);
 }
 
 }  // namespace lanepack_programs
