@@ -182,7 +182,7 @@ exit_code run(command_line& line) {
   app.add_option("--lookahead", args.lookahead, "Steps of records that a lane may buffer");
   app.add_option("--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
-                 "Records above the capacity: fail, skip_and_count or truncate");
+                 "Records above the capacity: fail, skip_and_count, truncate or chunk");
   app.add_option("--empty", args.empty, "Records without tokens: fail or skip_and_count");
   app.add_option("--policy", args.policies,
                  "Policies: " + lanepack_programs::plan_arguments::policy_list())

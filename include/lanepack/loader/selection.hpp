@@ -25,7 +25,7 @@ struct record_selection {
   record_domain domain{0};
   /// The limits that they were selected by.
   feasibility limits{{}};
-  /// Records above the capacity: left out or truncated, as the policy says.
+  /// Records above the capacity: left out, truncated or cut into chunks, as the policy says.
   std::uint64_t infeasible_records = 0;
   /// Records without tokens; left out.
   std::uint64_t empty_records = 0;
@@ -59,10 +59,13 @@ struct record_selection {
       source.shapes({&above.front(), 1}, {&shape, 1});
       selection.limits.check(shape.tokens, {.path = source.describe(), .record = above.front()});
     }
-    if (options.infeasible == infeasible_policy::truncate) {
+    if (options.infeasible == infeasible_policy::truncate || selection.limits.chunks()) {
       std::vector<record_shape> shapes(above.size());
       source.shapes(above, shapes);
-      for (const record_shape& shape : shapes) selection.truncated_tokens += shape.tokens - limit;
+      for (std::size_t i = 0; i < above.size(); ++i) {
+        selection.limits.check(shapes[i].tokens, {.path = source.describe(), .record = above[i]});
+        if (!selection.limits.chunks()) selection.truncated_tokens += shapes[i].tokens - limit;
+      }
     } else {
       excluded = std::move(above);
     }
