@@ -25,6 +25,7 @@
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
+#include <lanepack/packer/step_limits.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -34,8 +35,9 @@ struct calendar_options {
   std::shared_ptr<const cost_distribution> costs;
   /// Records of a pack (b), at least 1; steps with another number reuse the tuning found for this.
   std::uint32_t records_per_pack = 16;
-  /// The fewest records that a pack of the run has; nullopt: `records_per_pack`.
+  /// The fewest and the most records that a pack of the run has; nullopt: `records_per_pack`.
   std::optional<std::uint32_t> min_records_per_pack = std::nullopt;
+  std::optional<std::uint32_t> max_records_per_pack = std::nullopt;
   /// All that a lane may buffer, in steps, at least 1.
   std::uint32_t lookahead_steps = 16;
   /// Hard bound on displacement, at least `lookahead_steps`; nullopt: 32 x `lookahead_steps`.
@@ -51,6 +53,23 @@ struct calendar_options {
   std::optional<calendar_tuning> tuning = std::nullopt;
 };
 
+/// Checks the numbers of a calendar that were given rather than found.
+/// @throws invalid_option naming the field.
+inline void validate(const calendar_tuning& tuning) {
+  constexpr std::uint32_t million = 1'000'000;
+  const auto require = [](bool holds, const char* name, std::uint32_t found, const char* expected) {
+    if (!holds) detail::throw_invalid_option(name, std::to_string(found), expected);
+  };
+  require(tuning.light_ppm >= 1 && tuning.light_ppm <= million, "light_ppm", tuning.light_ppm,
+          "1 to 1000000");
+  require(tuning.dither_ppm <= 2 * million, "dither_ppm", tuning.dither_ppm, "at most 2000000");
+  require(tuning.slot_delay_steps >= 1, "slot_delay_steps", 0, "at least 1");
+  for (const auto& [name, limit] : {std::pair("step_cost_ppm", tuning.step_cost_ppm),
+                                    std::pair("step_tokens_ppm", tuning.step_tokens_ppm)}) {
+    require(limit == 0 || limit > million, name, limit, "0, or more than 1000000, the mean");
+  }
+}
+
 namespace detail {
 
 /// Checks the options; returns the displacement bound.
@@ -60,12 +79,16 @@ namespace detail {
   }
   if (options.records_per_pack == 0) throw_invalid_option("records_per_pack", "0", "at least 1");
   if (options.lookahead_steps == 0) throw_invalid_option("lookahead_steps", "0", "at least 1");
-  const std::uint64_t held = std::uint64_t{options.lookahead_steps} * options.records_per_pack;
+  const std::uint32_t most = options.max_records_per_pack.value_or(options.records_per_pack);
+  if (most < options.records_per_pack) {
+    throw_invalid_option("max_records_per_pack", std::to_string(most),
+                         "at least records_per_pack, " + std::to_string(options.records_per_pack));
+  }
+  const std::uint64_t held = std::uint64_t{options.lookahead_steps} * most;
   if (held > max_ordered_records) {
     throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
                          "at most 2^23 buffered records, here " +
-                             std::to_string(max_ordered_records / options.records_per_pack) +
-                             " steps");
+                             std::to_string(max_ordered_records / most) + " steps");
   }
   if (options.max_ranks == 0) throw_invalid_option("max_ranks", "0", "at least 1");
   const std::uint32_t least = options.min_records_per_pack.value_or(options.records_per_pack);
@@ -88,6 +111,7 @@ namespace detail {
       throw_invalid_option(name, std::to_string(*limit), "more than 1000000, which is the mean");
     }
   }
+  if (options.tuning) validate(*options.tuning);
   return displacement;
 }
 
@@ -394,10 +418,6 @@ class calendar_trial {
 };
 
 }  // namespace detail
-
-/// What a token of the dearest 1 % of records has to weigh over the mean token where a limit on a
-/// step's tokens is given, in parts per million.
-inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
 
 /// Finds the numbers of a calendar: candidates are run on virtual lanes that are fed with
 /// counter-based draws from the distribution; the one with the least expected step time for
