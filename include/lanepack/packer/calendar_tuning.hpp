@@ -301,7 +301,7 @@ class calendar_trial {
     const std::uint64_t unstable = growth > noise ? static_cast<std::uint64_t>(growth - noise) : 0;
     result.step_ppm = static_cast<std::uint64_t>(
         static_cast<uint128>(mean_cap + excess + unstable) * million / caps.pack_cost());
-    weigh(result);
+    weigh(caps, result);
     return result;
   }
 
@@ -374,33 +374,53 @@ class calendar_trial {
     return static_cast<std::uint64_t>(sum >> 32);
   }
 
-  void weigh(outcome& result) const {
-    const uint128 slot_packs =
-        static_cast<uint128>(total_weight_) * (measured_steps / calendar_caps::period);
+  /// Slots whose caps differ little are taken together: few lanes visit a slot, and the largest of
+  /// many noisy means would exceed a limit that the steps keep.
+  void weigh(const calendar_caps& caps, outcome& result) const {
+    constexpr std::size_t most_pooled = 16;
+    std::array<std::uint32_t, calendar_caps::period> order{};
+    for (std::uint32_t t = 0; t < calendar_caps::period; ++t) order[t] = t;
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return caps.at(a).cap != caps.at(b).cap ? caps.at(a).cap > caps.at(b).cap : a < b;
+    });
     // The mean of the trial itself: lanes that start behind emit more than arrives.
     uint128 all_tokens = 0;
     uint128 all_cost = 0;
-    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
-      all_tokens += slot_tokens_[i] / slot_packs;
-      all_cost += slot_cost_[i] / slot_packs;
+    for (std::size_t t = 0; t < calendar_caps::period; ++t) {
+      all_tokens += slot_tokens_[t];
+      all_cost += slot_cost_[t];
     }
     const uint128 mean_tokens = std::max<uint128>(1, all_tokens / calendar_caps::period);
     const uint128 mean_cost = std::max<uint128>(1, all_cost / calendar_caps::period);
     uint128 weight = 0;
-    uint128 long_tokens = 0;
-    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
-      const uint128 tokens = std::max<uint128>(1, slot_tokens_[i] / slot_packs);
-      const uint128 long_part = slot_long_tokens_[i] * 1024 / slot_packs;
-      weight += long_part * mean_tokens / tokens;
-      long_tokens += long_part;
-      result.step_tokens_ppm = std::max(result.step_tokens_ppm,
-                                        static_cast<std::uint64_t>(tokens * million / mean_tokens));
-      result.step_cost_ppm =
-          std::max(result.step_cost_ppm,
-                   static_cast<std::uint64_t>(slot_cost_[i] / slot_packs * million / mean_cost));
+    uint128 all_long_tokens = 0;
+    for (std::size_t first = 0; first < order.size();) {
+      const std::uint64_t cap = caps.at(order[first]).cap;
+      uint128 tokens = 0;
+      uint128 cost = 0;
+      uint128 long_tokens = 0;
+      std::size_t last = first;
+      for (; last < order.size() && last - first < most_pooled; ++last) {
+        const std::uint32_t t = order[last];
+        if (caps.at(t).cap < cap - cap / 10) break;
+        tokens += slot_tokens_[t];
+        cost += slot_cost_[t];
+        long_tokens += slot_long_tokens_[t];
+      }
+      const std::size_t pooled = last - first;
+      first = last;
+      const auto tokens_ppm = static_cast<std::uint64_t>(tokens / pooled * million / mean_tokens);
+      const auto cost_ppm = static_cast<std::uint64_t>(cost / pooled * million / mean_cost);
+      result.step_tokens_ppm = std::max(result.step_tokens_ppm, tokens_ppm);
+      result.step_cost_ppm = std::max(result.step_cost_ppm, cost_ppm);
+      // Scaled to 16 bits of a weight, so that products stay in 128 bits.
+      const uint128 scaled = long_tokens >> 16;
+      weight += scaled * million / std::max<std::uint64_t>(1, tokens_ppm);
+      all_long_tokens += scaled;
     }
-    result.token_weight_ppm =
-        long_tokens == 0 ? million : static_cast<std::uint64_t>(weight * million / long_tokens);
+    result.token_weight_ppm = all_long_tokens == 0
+                                  ? million
+                                  : static_cast<std::uint64_t>(weight * million / all_long_tokens);
   }
 
   calendar_options options_;
@@ -455,21 +475,36 @@ class calendar_trial {
   detail::calendar_trial::outcome least = trial.run(best);
   const auto limits_ppm = [&](std::uint64_t excess_ppm) {
     calendar_tuning other = best;
-    const auto tighten = [&](std::uint32_t& limit) {
-      if (limit != 0) {
-        limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, 1'000'000 + excess_ppm));
-      }
+    const auto tightened = [&](std::optional<std::uint32_t> limit) {
+      return limit ? static_cast<std::uint32_t>(
+                         std::min<std::uint64_t>(*limit, 1'000'000 + excess_ppm))
+                   : 0;
     };
-    tighten(other.step_cost_ppm);
-    tighten(other.step_tokens_ppm);
+    other.step_cost_ppm = tightened(options.max_step_cost_ppm);
+    other.step_tokens_ppm = tightened(options.max_step_tokens_ppm);
     return other;
   };
   if (best.step_tokens_ppm != 0 || best.step_cost_ppm != 0) {
-    std::uint64_t excess = std::max(best.step_tokens_ppm, best.step_cost_ppm) - 1'000'000;
-    while (!kept(least) && excess > 20'000) {
-      excess = excess * 3 / 4;
-      best = limits_ppm(excess);
+    // The largest limit to lay slots out for with which the trial's steps keep those given.
+    std::uint64_t high = std::max(best.step_tokens_ppm, best.step_cost_ppm) - 1'000'000;
+    std::uint64_t low = high;
+    while (!kept(least) && low > 20'000) {
+      high = low;
+      low /= 2;
+      best = limits_ppm(low);
       least = trial.run(best);
+    }
+    for (int halvings = 0; halvings < 3 && low < high; ++halvings) {
+      const std::uint64_t middle = (low + high) / 2;
+      const calendar_tuning other = limits_ppm(middle);
+      const detail::calendar_trial::outcome outcome = trial.run(other);
+      if (kept(outcome)) {
+        low = middle;
+        best = other;
+        least = outcome;
+      } else {
+        high = middle;
+      }
     }
   }
   const auto improves = [&](const calendar_tuning& other) {

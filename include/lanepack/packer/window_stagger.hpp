@@ -51,12 +51,12 @@ struct window_profile {
 };
 
 /// Forms windows of records that are drawn from the distribution.
-/// @complexity  About 2^17 records, at least 4 windows.
+/// @complexity  About 2^16 records, at least 4 windows.
 [[nodiscard]] inline window_profile profile_window(const cost_distribution& costs,
                                                    std::uint32_t records_per_pack,
                                                    std::uint32_t lookahead_steps,
                                                    const partition_options& partition) {
-  constexpr std::uint64_t wanted_records = std::uint64_t{1} << 17;
+  constexpr std::uint64_t wanted_records = std::uint64_t{1} << 16;
   // Lanes below this number are those of `calendar_trial`.
   constexpr std::uint32_t stream = 1U << 16;
   const std::size_t n = std::size_t{lookahead_steps} * records_per_pack;
@@ -158,7 +158,7 @@ struct staggered_steps {
 /// `least_token_weight_ppm`.
 /// @param lanes  L, at least 1.
 /// @throws invalid_option if a limit is above 0 and at most 1'000'000.
-/// @complexity   About 2^17 records are partitioned: 20 to 30 ms; none without a limit.
+/// @complexity   About 2^16 records are partitioned: 10 to 15 ms; none without a limit.
 /// @determinism  Integers only: the same on every rank.
 [[nodiscard]] inline window_stagger stagger_window(const cost_distribution& costs,
                                                    std::uint32_t records_per_pack,
