@@ -42,8 +42,7 @@ std::shared_ptr<const lanepack::candidate_feed> feed_of(const lanepack::plan_opt
 
 }  // namespace
 
-TEST_CASE("loader: plan options that cannot work are refused before anything is made",
-          "[loader]") {
+TEST_CASE("loader: plan options that cannot work are refused before anything is made", "[loader]") {
   const auto refused = [](auto change, const char* option) {
     lanepack::plan_options options = calendar_options();
     change(options);
@@ -127,8 +126,8 @@ TEST_CASE("loader: a planner reports by how much declared costs missed the strea
   };
   const lanepack::planner_statistics right = run();
   REQUIRE(right.policy.packs == 600 * 8);
-  const double ratio = static_cast<double>(right.admitted_cost) /
-                       static_cast<double>(right.policy.expected_cost);
+  const double ratio =
+      static_cast<double>(right.admitted_cost) / static_cast<double>(right.policy.expected_cost);
   REQUIRE(ratio > 0.95);
   REQUIRE(ratio < 1.05);
 

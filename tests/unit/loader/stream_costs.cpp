@@ -78,9 +78,9 @@ TEST_CASE("loader: the costs of declared lengths keep the limits", "[loader]") {
       {.first = 9, .last = 9, .records = 4, .tokens = 36},
       {.first = 0, .last = 0, .records = 100, .tokens = 0},
       {.first = 2, .last = 2, .records = 1, .tokens = 2}};
-  REQUIRE(buckets_of(
-              lanepack::costs_of_lengths(lengths, lanepack::token_cost(), cut_at_8().limits)) ==
-          std::vector<cost_bucket>{{2, 2, 1}, {8, 8, 4}});
+  REQUIRE(
+      buckets_of(lanepack::costs_of_lengths(lengths, lanepack::token_cost(), cut_at_8().limits)) ==
+      std::vector<cost_bucket>{{2, 2, 1}, {8, 8, 4}});
   lanepack::feasibility_options strict;
   strict.capacity_tokens = 1;
   REQUIRE_THROWS_AS(lanepack::costs_of_lengths(lengths, lanepack::token_cost(), strict),
