@@ -212,6 +212,20 @@ namespace detail {
   return root;
 }
 
+/// Options whose trials take seconds: packs and lookaheads of bounded size.
+[[nodiscard]] inline calendar_options affordable(const calendar_options& given,
+                                                 std::uint64_t displacement) {
+  constexpr std::uint32_t most_records = 256;
+  constexpr std::uint32_t most_held = 4096;
+  calendar_options options = given;
+  options.records_per_pack = std::min(given.records_per_pack, most_records);
+  options.min_records_per_pack = std::nullopt;
+  options.max_records_per_pack = std::nullopt;
+  options.lookahead_steps = std::min(given.lookahead_steps, most_held / options.records_per_pack);
+  options.max_displacement_steps = displacement;
+  return options;
+}
+
 /// Virtual lanes that are fed with draws from the distribution.
 class calendar_trial {
  public:
@@ -228,7 +242,13 @@ class calendar_trial {
   };
 
   explicit calendar_trial(const calendar_options& options)
-      : options_(options), displacement_(checked_displacement(options)) {}
+      : options_(options), displacement_(checked_displacement(options)) {
+    // Large packs vary less, and each takes more time.
+    if (options.records_per_pack > 64) {
+      measured_steps_ = 512;
+      lanes_ = 12;
+    }
+  }
 
   [[nodiscard]] outcome run(const calendar_tuning& tuning) {
     const cost_distribution& costs = *options_.costs;
@@ -236,7 +256,7 @@ class calendar_trial {
     const calendar_caps caps(costs, b, tuning);
     const displacement_rule rule{.max_steps = displacement_, .min_records_per_pack = b};
     const std::uint64_t warm_up = std::min<std::uint64_t>(displacement_, 512);
-    const std::uint64_t steps = warm_up + measured_steps;
+    const std::uint64_t steps = warm_up + measured_steps_;
 
     excesses_.clear();
     slot_tokens_.assign(calendar_caps::period, 0);
@@ -247,11 +267,11 @@ class calendar_trial {
     // What a lane is behind has the density e^(-2 b d w / cv^2) in the long run, far longer than a
     // trial. So lanes start evenly spread over the room for it and count with that weight.
     const std::int64_t reserve = caps.reserve(tuning);
-    const std::uint64_t spacing_ppm = backlog_range_ppm(options_, displacement_) / lanes;
+    const std::uint64_t spacing_ppm = backlog_range_ppm(options_, displacement_) / lanes_;
     const std::uint64_t ratio =
         exp_minus32(static_cast<uint128>(2) * b * tuning.spare_ppm * spacing_ppm,
                     static_cast<uint128>(cost_variation_ppm(costs)) * million);
-    std::array<std::uint64_t, lanes> weights{};
+    std::vector<std::uint64_t> weights(lanes_);
     std::uint64_t weight = std::uint64_t{1} << 32;
     total_weight_ = 0;
     for (std::uint64_t& lane_weight : weights) {
@@ -261,7 +281,7 @@ class calendar_trial {
     }
 
     std::int64_t growth = 0;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       const auto ahead = static_cast<std::int64_t>(static_cast<uint128>(caps.pack_cost()) *
                                                    spacing_ppm * (2 * lane + 1) / (2 * million));
       lookahead_buffer buffer(std::size_t{options_.lookahead_steps} * b);
@@ -282,7 +302,7 @@ class calendar_trial {
       }
       const auto change = static_cast<std::int64_t>(buffer.cheapest_sum(buffer.size())) -
                           static_cast<std::int64_t>(start);
-      growth += change / static_cast<std::int64_t>(measured_steps) *
+      growth += change / static_cast<std::int64_t>(measured_steps_) *
                 static_cast<std::int64_t>(weights[lane] >> 16);
     }
     growth /= static_cast<std::int64_t>((total_weight_ >> 16) + 1);
@@ -290,7 +310,7 @@ class calendar_trial {
     const auto noise = static_cast<std::int64_t>(
         static_cast<uint128>(caps.pack_cost()) *
         integer_root(static_cast<uint128>(cost_variation_ppm(costs)) * million /
-                     (static_cast<uint128>(b) * measured_steps * (lanes / 4))) /
+                     (static_cast<uint128>(b) * measured_steps_ * (lanes_ / 4))) /
         million);
 
     outcome result;
@@ -304,10 +324,6 @@ class calendar_trial {
     weigh(caps, result);
     return result;
   }
-
-  /// Steps of all lanes of one trial together.
-  static constexpr std::uint64_t measured_steps = 1024;
-  static constexpr std::uint32_t lanes = 24;
 
  private:
   static constexpr std::uint64_t million = 1'000'000;
@@ -358,7 +374,7 @@ class calendar_trial {
       return a.cost != b.cost ? a.cost > b.cost : a.weight > b.weight;
     });
     constexpr std::uint64_t one = std::uint64_t{1} << 32;
-    const uint128 packs = static_cast<uint128>(total_weight_) * measured_steps;
+    const uint128 packs = static_cast<uint128>(total_weight_) * measured_steps_;
     uint128 sum = 0;
     uint128 seen = 0;
     std::uint64_t none_before = one;
@@ -425,6 +441,9 @@ class calendar_trial {
 
   calendar_options options_;
   std::uint64_t displacement_;
+  /// Steps of a lane that count, a multiple of the period.
+  std::uint64_t measured_steps_ = 1024;
+  std::uint32_t lanes_ = 24;
   calendar_filler filler_;
   pack_list taken_;
   std::vector<candidate> arrivals_;
@@ -449,11 +468,13 @@ class calendar_trial {
 /// the trial's steps keep the limits and its long records' tokens keep `least_token_weight_ppm`.
 /// @throws invalid_option if an option is outside its range.
 /// @complexity  Usually 6 to 10 trials, with limits on a step up to twice as many, at most 30, each
-/// of
-///              24 lanes and at most 1536 steps: 1 to 2.5 s at b = 16 and a lookahead of 16 steps.
+///              of 24 lanes and at most 1536 steps: 1 to 2.5 s at b = 16 and a lookahead of 16
+///              steps. Packs above 256 records and lookaheads above 4096 records are tuned as if
+///              they were so small, which leaves a little more spare capacity than they need.
 /// @determinism Integers only: the same on every rank.
-[[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& options) {
-  const std::uint64_t displacement = detail::checked_displacement(options);
+[[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& given) {
+  const std::uint64_t displacement = detail::checked_displacement(given);
+  const calendar_options options = detail::affordable(given, displacement);
   detail::calendar_trial trial(options);
   const std::uint64_t theory = detail::spare_by_theory_ppm(options, displacement);
 
