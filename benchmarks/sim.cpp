@@ -15,6 +15,7 @@
 #include <lanepack/sim.hpp>
 
 #include "support/plan_arguments.hpp"
+#include "support/policy_arguments.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
 #include "support/table.hpp"
@@ -44,6 +45,7 @@ struct arguments {
   std::optional<std::uint64_t> overhead;
   std::string sync = "step";
   std::string micro_batching = "best_fit_decreasing";
+  lanepack_programs::policy_arguments policy;
   bool json = false;
 };
 
@@ -96,6 +98,9 @@ nlohmann::ordered_json to_json(const row& line, const arguments& args, std::uint
   out["step_tokens_max_ratio"] = result.step_tokens_max_ratio;
   out["token_weight_p99"] = result.token_weight_p99;
   out["lag1_correlation"] = result.lag1_correlation;
+  out["packs_above_cap"] = result.packs_above_cap;
+  out["due_records"] = result.due_records;
+  out["cost_over_expected"] = result.cost_over_expected;
   out["digest"] = result.digest.hex();
   return out;
 }
@@ -132,7 +137,7 @@ lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::s
   lanepack::simulation_options simulation = base;
   simulation.progress = bar.callback();
   return lanepack::simulate(
-      corpus.feed, lanepack::make_policy(options),
+      corpus.feed, lanepack::make_policy(options, *corpus.feed),
       lanepack::own_lanes_assigner(simulation.micro_batching, options.limits.record_multiple),
       simulation);
 }
@@ -188,6 +193,7 @@ exit_code run(command_line& line) {
                  "Policies: " + lanepack_programs::plan_arguments::policy_list())
       ->delimiter(',')
       ->type_name("NAME,...");
+  args.policy.add_to(app);
   app.add_option("--steps", args.steps, "Steps measured");
   app.add_option("--warmup", args.warmup, "Steps before them that are not measured");
   app.add_option("--seed", args.seed, "Seed of the shuffle");
@@ -237,10 +243,11 @@ exit_code run(command_line& line) {
   simulation.micro_batch_overhead = args.overhead.value_or(model.per_micro_batch);
   simulation.micro_batching = {.capacity_tokens = args.capacity_tokens,
                                .rule = lanepack::micro_batch_rule_named(args.micro_batching)};
+  args.policy.apply_to(options, estimator);
   // A misspelt policy is found before the first corpus is simulated.
   for (const std::string& policy : args.policies) {
     options.policy = policy;
-    static_cast<void>(lanepack::make_policy(options));
+    lanepack::validate(options);
   }
   lanepack_programs::print_advice(options);
 

@@ -18,4 +18,6 @@
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/sequential.hpp>
+#include <lanepack/packer/step_limits.hpp>
 #include <lanepack/packer/window.hpp>
+#include <lanepack/packer/window_stagger.hpp>

@@ -70,7 +70,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         source_(std::move(source)),
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
-        planner_(feed_, make_policy(options_.plan), lanes_of(ownership)),
+        planner_(feed_, make_policy(options_.plan, *feed_), lanes_of(ownership)),
         batcher_({.capacity_tokens = capacity(),
                   .rule = rule(options_),
                   .micro_batches = options_.micro_batches,
@@ -501,6 +501,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       state->cost += pack.cost;
     }
     state->planned.records = state->records.size();
+    const std::uint64_t records_per_pack =
+        feed_->sampler().schedule().run(plan->step).records_per_pack;
+    state->expected_loss_tokens = feed_->expected_loss_tokens(
+        static_cast<std::uint64_t>(options_.plan.lanes) * records_per_pack);
     batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
     state->remaining = state->micro_batches.size();
     if (options_.digests) state->record_digests.resize(state->records.size());

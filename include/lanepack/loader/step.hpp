@@ -81,6 +81,7 @@ struct step_state {
   std::vector<record_chunk> chunks;
   batch_counts planned;
   std::uint64_t cost = 0;
+  std::uint64_t expected_loss_tokens = 1;
   /// Written by a background thread until the last micro-batch is submitted.
   std::vector<digest128> record_digests;
   std::vector<digest128> pack_digests;
@@ -125,6 +126,10 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
     if (index_ >= step_->chunks.size()) return std::nullopt;
     return step_->chunks[index_];
+  }
+  /// As `loaded_step::expected_loss_tokens`.
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
+    return step_->expected_loss_tokens;
   }
   /// Number of this micro-batch in its step.
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
@@ -174,6 +179,19 @@ class loaded_step {
   [[nodiscard]] const batch_counts& planned() const noexcept { return state_->planned; }
   /// Estimated cost of this rank's records.
   [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
+  /// Loss tokens that a step of so many records has on average over all ranks, at least 1: a
+  /// constant normaliser of the loss, the same on every rank and in every step with as many records
+  /// (tokens where the corpus has no loss tokens).
+  ///
+  /// A policy puts long records together in some steps. A loss that is divided by the loss tokens
+  /// of its own step then gives a token less weight in such a step; divided by this constant, every
+  /// token of the run weighs the same. Sum the loss over the tokens of a micro-batch, divide it by
+  /// this number, accumulate gradients over micro-batches and sum them over ranks; where a
+  /// framework averages over ranks instead, multiply by the number of ranks. Ranks need no message
+  /// for it.
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
+    return state_->expected_loss_tokens;
+  }
 
   /// The next micro-batch, waiting for it to be read; nullopt after the last.
   /// @throws  what ended the run on a background thread, once; the loader is then closed.

@@ -49,8 +49,8 @@ TEST_CASE("chunking: a long record stands alone in consecutive micro-batches", "
           std::vector<record_chunk>{
               {0, 3, 0, 9}, {1, 3, 9, 8}, {2, 3, 17, 8}, {0, 2, 0, 6}, {1, 2, 6, 6}});
   REQUIRE(step.records.size() == 7);
-  for (const std::size_t i : {0, 1, 2}) REQUIRE(bin(step, i) == std::vector<std::uint32_t>{1});
-  for (const std::size_t i : {3, 4}) REQUIRE(bin(step, i) == std::vector<std::uint32_t>{3});
+  for (std::size_t i = 0; i < 3; ++i) REQUIRE(bin(step, i) == std::vector<std::uint32_t>{1});
+  for (std::size_t i = 3; i < 5; ++i) REQUIRE(bin(step, i) == std::vector<std::uint32_t>{3});
   REQUIRE(bin(step, 5) == std::vector<std::uint32_t>{0, 2});
   REQUIRE(bin(step, 6) == std::vector<std::uint32_t>{4});
 }
