@@ -20,6 +20,7 @@
 #include "sim/baseline_runs.hpp"
 #include "sim/rows.hpp"
 #include "support/plan_arguments.hpp"
+#include "support/policy_arguments.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
 
@@ -51,6 +52,7 @@ struct arguments {
   std::string sync = "step";
   std::string micro_batching;
   std::optional<std::uint32_t> micro_batches;
+  lanepack_programs::policy_arguments policy;
   bool json = false;
 };
 
@@ -100,7 +102,7 @@ lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::s
   const lanepack::micro_batch_counts counts = simulation.sync == lanepack::sync_model::micro_batch
                                                   ? lanepack::micro_batch_counts::common
                                                   : lanepack::micro_batch_counts::own;
-  return lanepack::simulate(corpus.feed, lanepack::make_policy(options),
+  return lanepack::simulate(corpus.feed, lanepack::make_policy(options, *corpus.feed),
                             lanepack::own_lanes_assigner(simulation.micro_batching,
                                                          options.limits.record_multiple, counts),
                             simulation);
@@ -160,7 +162,7 @@ exit_code run(command_line& line) {
   app.add_option("--lookahead", args.lookahead, "Steps of records that a lane may buffer");
   app.add_option("--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
-                 "Records above the capacity: fail, skip_and_count or truncate");
+                 "Records above the capacity: fail, skip_and_count, truncate or chunk");
   app.add_option("--empty", args.empty, "Records without tokens: fail or skip_and_count");
   app.add_option(
          "--policy", args.policies,
@@ -169,6 +171,7 @@ exit_code run(command_line& line) {
              baseline_list() + "; 'baselines' for all of these")
       ->delimiter(',')
       ->type_name("NAME,...");
+  args.policy.add_to(app);
   app.add_option("--steps", args.steps, "Steps measured");
   app.add_option("--warmup", args.warmup, "Steps before them that are not measured");
   app.add_option("--seed", args.seed, "Seed of the shuffle");
@@ -241,12 +244,13 @@ exit_code run(command_line& line) {
   baseline_options.micro_batches = args.micro_batches.value_or(1);
   baseline_options.padding_cost_per_1024 = lanepack::padding_cost_of(estimator);
   args.policies = expanded(args.policies);
+  args.policy.apply_to(options, estimator);
   options.policy = "sequential";
   // A misspelt policy is found before the first corpus is simulated.
   for (const std::string& policy : args.policies) {
     if (lanepack::find_baseline(policy) != nullptr) continue;
     options.policy = policy;
-    static_cast<void>(lanepack::make_policy(options));
+    lanepack::validate(options);
   }
   lanepack_programs::print_advice(options);
 

@@ -198,7 +198,7 @@ inline comparison planner_case(const std::string& policy, lanepack::shuffle_kind
   std::vector<lanepack::lane_index> own(lanes);
   for (lanepack::lane_index lane = 0; lane < lanes; ++lane) own[lane] = lane;
   const auto planner =
-      std::make_shared<lanepack::planner>(feed, lanepack::make_policy(options), own);
+      std::make_shared<lanepack::planner>(feed, lanepack::make_policy(options, *feed), own);
   comparison out;
   out.item = "records";
   out.items_per_run = static_cast<double>(steps) * lanes * records_per_pack;

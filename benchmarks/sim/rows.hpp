@@ -112,6 +112,9 @@ inline nlohmann::ordered_json to_json(const row& line, const run_facts& facts) {
   out["step_tokens_max_ratio"] = result.step_tokens_max_ratio;
   out["token_weight_p99"] = result.token_weight_p99;
   out["lag1_correlation"] = result.lag1_correlation;
+  out["packs_above_cap"] = result.packs_above_cap;
+  out["due_records"] = result.due_records;
+  out["cost_over_expected"] = result.cost_over_expected;
   out["digest"] = result.digest.hex();
   return out;
 }

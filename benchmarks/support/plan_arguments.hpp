@@ -18,6 +18,7 @@
 #include <lanepack/lanepack.hpp>
 
 #include "support/corpus_options.hpp"
+#include "support/policy_arguments.hpp"
 #include "support/progress.hpp"
 
 namespace lanepack_programs {
@@ -89,6 +90,7 @@ class plan_arguments {
         ->required();
     app.add_option("--lookahead", options_.lookahead_steps, "Steps of records a lane may buffer");
     app.add_option("--policy", options_.policy, "Lookahead policy: " + policy_list());
+    policy_.add_to(app);
     app.add_option("--seed", options_.seed, "Keys every random decision");
     app.add_option("--epochs", epochs_, "Passes over the corpus");
     app.add_option("--epoch-end", rule_, "drop_last, pad, continue or finite");
@@ -107,7 +109,7 @@ class plan_arguments {
     app.add_option("--record-multiple", options_.limits.record_multiple,
                    "Every record is padded to a multiple of so many tokens");
     app.add_option("--infeasible", infeasible_,
-                   "Records above the capacity: fail, skip_and_count or truncate");
+                   "Records above the capacity: fail, skip_and_count, truncate or chunk");
     app.add_option("--empty", empty_, "Records without tokens: fail or skip_and_count");
     app.add_option(
            "--model", model_,
@@ -139,13 +141,14 @@ class plan_arguments {
       }
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
+    const lanepack::any_estimator estimator = cost_model_of(model_).estimator;
+    policy_.apply_to(options_, estimator);
+    lanepack::validate(options_);
     const any_lengths lengths = read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
-    opened_plan plan{options_,
-                     lanepack::make_candidate_feed(lengths.source, lengths.summary,
-                                                   cost_model_of(model_).estimator, options_),
-                     lanepack::make_policy(options_)};
+    auto feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options_);
+    lanepack::any_policy policy = lanepack::make_policy(options_, *feed);
     print_advice(options_);
-    return plan;
+    return {options_, std::move(feed), std::move(policy)};
   }
 
   static std::string policy_list() {
@@ -169,6 +172,7 @@ class plan_arguments {
   }
 
   lanepack::plan_options options_;
+  policy_arguments policy_;
   lanepack::any_corpus_options reading_;
   std::string corpus_;
   std::string lengths_;

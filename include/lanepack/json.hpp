@@ -5,6 +5,7 @@
 
 #include <lanepack/json/cost_model.hpp>
 #include <lanepack/json/jsonl.hpp>
+#include <lanepack/json/length_histogram.hpp>
 #include <lanepack/json/model_config.hpp>
 #include <lanepack/json/object.hpp>
 #include <lanepack/json/open_corpus.hpp>

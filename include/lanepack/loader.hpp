@@ -11,3 +11,4 @@
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/step.hpp>
+#include <lanepack/loader/stream_costs.hpp>

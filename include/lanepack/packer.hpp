@@ -9,6 +9,7 @@
 #include <lanepack/packer/calendar_filler.hpp>
 #include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
@@ -17,4 +18,6 @@
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/sequential.hpp>
+#include <lanepack/packer/step_limits.hpp>
 #include <lanepack/packer/window.hpp>
+#include <lanepack/packer/window_stagger.hpp>

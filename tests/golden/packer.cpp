@@ -40,6 +40,7 @@ void print_policy(const char* name, lanepack::any_policy policy, std::uint32_t p
     window.steps = policy.window_steps();
     window.records_per_pack = b;
     window.packs_per_step = packs_per_step;
+    window.lane = step / window.steps;
     policy.form(window, std::span(all).subspan(step * a_step, window.steps * a_step), packs);
   }
   lanepack::digest_builder digest;
@@ -70,6 +71,9 @@ int main() {
   print_policy("sequential", lanepack::make_policy("sequential"), 1);
   print_policy("window_16", lanepack::make_policy("window", {.lookahead_steps = 16}), 1);
   print_policy("window_4", lanepack::make_policy("window", {.lookahead_steps = 4}), 1);
+  lanepack::window_options staggered;
+  staggered.stagger = {.groups = 3, .shift = 4};
+  print_policy("window_16_staggered", lanepack::window_policy(staggered), 1);
   print_policy("window_16_of_all_lanes", lanepack::make_policy("window"), 12);
   for (const lanepack::named_micro_batch_rule& rule : lanepack::micro_batch_rules()) {
     lanepack::micro_batch_options options;

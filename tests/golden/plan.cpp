@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,11 +62,24 @@ void print(const std::string& name, std::uint32_t ranks, const digest128& value,
   }
 }
 
+/// Found with numbers that only integers can reproduce on every compiler.
+void print_tuning(const calendar_tuning& tuning) {
+  digest_builder builder;
+  for (const std::uint32_t number :
+       {tuning.spare_ppm, tuning.light_ppm, tuning.dither_ppm, tuning.reserve_ppm,
+        tuning.slot_delay_steps, tuning.overdue_steps, tuning.step_cost_ppm,
+        tuning.step_tokens_ppm}) {
+    builder.number(number);
+  }
+  std::printf("plan/calendar/tuning %s\n", builder.value().hex().c_str());
+}
+
 }  // namespace
 
 int main() {
   const any_source source = golden_corpus();
   const corpus_summary summary = summarize(source, {.threads = 2});
+  std::optional<calendar_tuning> tuning;
   for (const named_policy& policy : policies()) {
     for (const epoch_end rule :
          {epoch_end::drop_last, epoch_end::pad, epoch_end::continue_epochs, epoch_end::finite}) {
@@ -84,6 +98,13 @@ int main() {
         if (rule == epoch_end::pad) options.pack_size_changes = {{5, 10}, {9, 3}};
         const std::string name = options.policy + "/" + to_string(rule) + "/" + to_string(shuffle);
         const auto feed = make_candidate_feed(source, summary, default_cost(), options);
+        options.tuning = tuning;
+        const any_policy prototype = make_policy(options, *feed);
+        if (options.policy == "calendar" && !tuning) {
+          tuning = calendar_policy::tuning_of(prototype.save());
+          options.tuning = tuning;
+          print_tuning(*tuning);
+        }
         digest128 first;
         for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 6u, 12u}) {
           print("plan/" + name, ranks,
@@ -93,7 +114,7 @@ int main() {
                           std::vector<lane_index> own;
                           for (lane_index lane = range.first; lane < range.last; ++lane)
                             own.push_back(lane);
-                          planner plan(feed, make_policy(options), own);
+                          planner plan(feed, prototype, own);
                           while (const auto step = plan.next()) {
                             for (const pack_plan& pack : step->packs) {
                               add(step->step, plan_digest(pack.records));

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "support/calendars.hpp"
 #include "support/catch.hpp"
 #include "support/corpora.hpp"
 #include "support/gen.hpp"
@@ -22,6 +24,7 @@ namespace {
 struct random_case {
   plan_options options;
   std::shared_ptr<const candidate_feed> feed;
+  std::optional<any_policy> policy;
   std::uint64_t records = 0;
 };
 
@@ -38,6 +41,9 @@ random_case make_case(gen& random) {
     return all;
   }();
   options.policy = random.pick(names);
+  options.tuning = lanepack_test::random_tuning(random);
+  if (random.one_in(3)) options.max_step_tokens_ppm = 0;
+  if (random.one_in(3)) options.max_step_cost_ppm = 1'000'001;
   constexpr epoch_end rules[] = {epoch_end::drop_last, epoch_end::pad, epoch_end::finite,
                                  epoch_end::continue_epochs};
   options.rule = random.pick(rules);
@@ -62,6 +68,7 @@ random_case make_case(gen& random) {
       lanepack_test::corpus_of(lanepack_test::random_lengths(random, made.records, 8));
   const corpus_summary summary = summarize(source, {.threads = 1});
   made.feed = make_candidate_feed(source, summary, default_cost(), options);
+  made.policy = make_policy(options, *made.feed);
   return made;
 }
 
@@ -79,7 +86,7 @@ TEST_CASE("contract 1: every pack has b records and every record its one place",
         make_candidate_feed(made.feed->source(), summarize(made.feed->source(), {.threads = 1}),
                             default_cost(), options);
     const std::vector<kept_pack> packs =
-        lanepack_test::packs_of(feed, options, lanepack_test::lanes_from(0, options.lanes));
+        lanepack_test::packs_of(feed, *made.policy, lanepack_test::lanes_from(0, options.lanes));
 
     const std::uint64_t n = made.records;
     const std::uint64_t step_records =
@@ -115,7 +122,7 @@ TEST_CASE("contract 1: every pack has b records and every record its one place",
               feed->sampler().order().epoch(record.record.epoch).position_of(record.record.id);
           REQUIRE(position.has_value());
           const std::uint64_t lane = (record.record.epoch * n + *position) % options.lanes;
-          if (make_policy(options).scope() == policy_scope::lane) REQUIRE(lane == packs[i].lane);
+          if (made.policy->scope() == policy_scope::lane) REQUIRE(lane == packs[i].lane);
         } else {
           ++filling[record.record.epoch];
         }
@@ -139,7 +146,7 @@ TEST_CASE("contract 1: every pack has b records and every record its one place",
         feed->sampler().order().epoch(g / n).records({&position, 1}, {&id, 1});
         due += regular.count({g / n, id});
       }
-      if (make_policy(options).buffered_steps() == 0) REQUIRE(due == whole);
+      if (made.policy->buffered_steps() == 0) REQUIRE(due == whole);
     } else {
       const std::uint64_t taken = steps / *options.epochs * step_records;
       for (epoch_index epoch = 0; epoch < *options.epochs; ++epoch) {
@@ -158,8 +165,8 @@ TEST_CASE("contracts 2 and 3: any world size plans the same packs", "[contracts]
     const random_case made = make_case(random);
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule), options.lanes);
-    const std::vector<kept_pack> all =
-        lanepack_test::packs_of(made.feed, options, lanepack_test::lanes_from(0, options.lanes));
+    const std::vector<kept_pack> all = lanepack_test::packs_of(
+        made.feed, *made.policy, lanepack_test::lanes_from(0, options.lanes));
     for (rank_index size = 1; size <= options.lanes; ++size) {
       std::vector<kept_pack> joined;
       std::set<std::uint64_t> steps_of_ranks;
@@ -167,7 +174,7 @@ TEST_CASE("contracts 2 and 3: any world size plans the same packs", "[contracts]
         const lane_range range =
             lane_ownership(options.lanes, {rank, size}, uneven_lanes::allow).owned();
         const std::vector<kept_pack> own = lanepack_test::packs_of(
-            made.feed, options, lanepack_test::lanes_from(range.first, range.last));
+            made.feed, *made.policy, lanepack_test::lanes_from(range.first, range.last));
         steps_of_ranks.insert(own.size() / range.size());
         joined.insert(joined.end(), own.begin(), own.end());
       }
@@ -188,10 +195,11 @@ TEST_CASE("contract 3: a plan can start at any step", "[contracts]") {
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule), options.lanes);
     const auto lanes = lanepack_test::lanes_from(0, options.lanes);
-    const std::vector<kept_pack> all = lanepack_test::packs_of(made.feed, options, lanes);
+    const std::vector<kept_pack> all = lanepack_test::packs_of(made.feed, *made.policy, lanes);
     const std::uint64_t steps = *made.feed->sampler().schedule().steps();
     for (std::uint64_t start = 0; start <= steps; ++start) {
-      const std::vector<kept_pack> rest = lanepack_test::packs_of(made.feed, options, lanes, start);
+      const std::vector<kept_pack> rest =
+          lanepack_test::packs_of(made.feed, *made.policy, lanes, start);
       std::vector<kept_pack> expected;
       for (const kept_pack& pack : all) {
         if (pack.step >= start) expected.push_back(pack);
@@ -213,10 +221,10 @@ TEST_CASE("contract 3: a longer run begins with the packs of a shorter one", "[c
     const auto lanes = lanepack_test::lanes_from(0, options.lanes);
     options.steps = 30;
     const auto longer = make_candidate_feed(made.feed->source(), summary, default_cost(), options);
-    const std::vector<kept_pack> all = lanepack_test::packs_of(longer, options, lanes);
+    const std::vector<kept_pack> all = lanepack_test::packs_of(longer, *made.policy, lanes);
     options.steps = random.between(1, 29);
     const auto shorter = make_candidate_feed(made.feed->source(), summary, default_cost(), options);
-    const std::vector<kept_pack> some = lanepack_test::packs_of(shorter, options, lanes);
+    const std::vector<kept_pack> some = lanepack_test::packs_of(shorter, *made.policy, lanes);
     REQUIRE(some.size() <= all.size());
     REQUIRE(lanepack_test::same_packs(
         some, {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(some.size())}));
@@ -229,13 +237,14 @@ TEST_CASE("contract 4: buffers and displacement are bounded", "[contracts]") {
     const random_case made = make_case(random);
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule));
-    const any_policy policy = make_policy(options);
+    const any_policy& policy = *made.policy;
     planner plan(made.feed, policy, lanepack_test::lanes_from(0, options.lanes));
     while (plan.next()) {
     }
     const planner_statistics& seen = plan.statistics();
     REQUIRE(seen.peak_buffered_records <=
             static_cast<std::uint64_t>(options.lookahead_steps) * options.records_per_pack);
+    REQUIRE(seen.max_displacement_steps <= std::uint64_t{32} * options.lookahead_steps);
     if (policy.buffered_steps() == 0) {
       REQUIRE(seen.max_displacement_steps < options.lookahead_steps);
       REQUIRE(seen.emitted_cost == seen.admitted_cost);
@@ -252,7 +261,7 @@ TEST_CASE("skipped steps use up their records and change no other step", "[contr
     const auto lanes = lanepack_test::lanes_from(0, options.lanes);
     options.skip_steps.clear();
     const auto whole = make_candidate_feed(made.feed->source(), summary, default_cost(), options);
-    std::vector<kept_pack> expected = lanepack_test::packs_of(whole, options, lanes);
+    std::vector<kept_pack> expected = lanepack_test::packs_of(whole, *made.policy, lanes);
     const std::uint64_t first = random.between(0, 6);
     const std::uint64_t last = first + random.between(1, 6);
     std::erase_if(expected,
@@ -260,6 +269,7 @@ TEST_CASE("skipped steps use up their records and change no other step", "[contr
     options.skip_steps.push_back({first, last});
     const auto skipping =
         make_candidate_feed(made.feed->source(), summary, default_cost(), options);
-    REQUIRE(lanepack_test::same_packs(expected, lanepack_test::packs_of(skipping, options, lanes)));
+    REQUIRE(lanepack_test::same_packs(expected,
+                                      lanepack_test::packs_of(skipping, *made.policy, lanes)));
   });
 }

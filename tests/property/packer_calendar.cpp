@@ -9,6 +9,7 @@
 
 #include <lanepack/packer/calendar.hpp>
 
+#include "support/calendars.hpp"
 #include "support/catch.hpp"
 #include "support/gen.hpp"
 
@@ -22,18 +23,7 @@ lanepack::calendar_options random_options(lanepack_test::gen& gen) {
   options.records_per_pack = static_cast<std::uint32_t>(gen.between(1, 20));
   options.lookahead_steps = static_cast<std::uint32_t>(gen.between(1, 12));
   options.max_displacement_steps = options.lookahead_steps + gen.between(0, gen.one_in(3) ? 2 : 60);
-  lanepack::calendar_tuning tuning;
-  tuning.spare_ppm = static_cast<std::uint32_t>(gen.between(0, 100'000));
-  tuning.light_ppm = static_cast<std::uint32_t>(gen.between(1, 1'000'000));
-  tuning.dither_ppm = static_cast<std::uint32_t>(gen.between(0, 400'000));
-  tuning.reserve_ppm = static_cast<std::uint32_t>(gen.between(0, 12'000'000));
-  tuning.slot_delay_steps = static_cast<std::uint32_t>(gen.between(1, 64));
-  tuning.overdue_steps = static_cast<std::uint32_t>(gen.between(1, 64));
-  if (gen.one_in(2))
-    tuning.step_tokens_ppm = static_cast<std::uint32_t>(gen.between(1'000'001, 2'000'000));
-  if (gen.one_in(4))
-    tuning.step_cost_ppm = static_cast<std::uint32_t>(gen.between(1'000'001, 2'000'000));
-  options.tuning = tuning;
+  options.tuning = lanepack_test::random_tuning(gen);
   return options;
 }
 

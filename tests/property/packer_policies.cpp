@@ -1,10 +1,12 @@
 // What the loader relies on, for every policy that has a name.
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include <lanepack/packer/make_policy.hpp>
 
+#include "support/calendars.hpp"
 #include "support/catch.hpp"
 #include "support/gen.hpp"
 
@@ -28,7 +30,8 @@ lanepack::pack_list drive(lanepack::any_policy& policy, const std::vector<candid
                  .steps = count,
                  .records_per_pack = b,
                  .packs_per_step = packs_per_step,
-                 .steps_to_drain = steps - step},
+                 .steps_to_drain = steps - step,
+                 .lane = 3},
                 std::span(records).subspan(handed, until - handed), packs);
     REQUIRE(policy.held().size() == until - packs.records().size());
     handed = until;
@@ -44,9 +47,15 @@ TEST_CASE("packer: every policy forms exact packs of every arrival once", "[pack
     CAPTURE(named.name);
     lanepack_test::for_each_seed(60, [&](std::uint64_t seed, lanepack_test::gen& gen) {
       CAPTURE(seed);
-      const lanepack::policy_options options{.lookahead_steps =
-                                                 static_cast<std::uint32_t>(gen.between(1, 20))};
       const auto b = static_cast<std::uint32_t>(gen.between(1, 20));
+      lanepack::policy_options options;
+      options.lookahead_steps = static_cast<std::uint32_t>(gen.between(1, 20));
+      options.records_per_pack = b;
+      options.costs = std::make_shared<const lanepack::cost_distribution>(
+          std::vector<lanepack::cost_bucket>{{.cost = 10, .tokens = 1, .records = 9},
+                                             {.cost = 2000, .tokens = 200, .records = 1}});
+      options.tuning = lanepack_test::random_tuning(gen);
+      if (gen.one_in(2)) options.limits = {};
       lanepack::any_policy policy = lanepack::make_policy(named.name, options);
       const auto packs_per_step = static_cast<std::uint32_t>(
           policy.scope() == lanepack::policy_scope::all_lanes ? gen.between(1, 5) : 1);

@@ -67,11 +67,11 @@ inline std::vector<std::uint32_t> lanes_from(std::uint32_t first, std::uint32_t 
 
 /// The packs of some lanes, from `start` on, at most `steps` steps.
 inline std::vector<kept_pack> packs_of(const std::shared_ptr<const lanepack::candidate_feed>& feed,
-                                       const lanepack::plan_options& options,
+                                       const lanepack::any_policy& policy,
                                        const std::vector<std::uint32_t>& lanes,
                                        std::uint64_t start = 0,
                                        std::uint64_t steps = std::uint64_t{1} << 40) {
-  lanepack::planner planner(feed, lanepack::make_policy(options), lanes);
+  lanepack::planner planner(feed, policy, lanes);
   planner.start_at(start);
   std::vector<kept_pack> packs;
   for (std::uint64_t done = 0; done < steps; ++done) {

@@ -18,12 +18,39 @@
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/selection.hpp>
+#include <lanepack/loader/stream_costs.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/make_policy.hpp>
+#include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/step_limits.hpp>
 #include <lanepack/sampler/epoch_order.hpp>
 #include <lanepack/sampler/lane_sampler.hpp>
 #include <lanepack/sampler/schedule.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
+
+namespace detail {
+
+/// The fewest and the most records that a pack of the run has.
+struct pack_size_range {
+  std::uint32_t smallest = 0;
+  std::uint32_t largest = 0;
+};
+
+[[nodiscard]] inline pack_size_range pack_sizes(const plan_options& options) {
+  pack_size_range sizes{options.records_per_pack, options.records_per_pack};
+  for (const pack_size_change& change : options.pack_size_changes) {
+    sizes.smallest = std::min(sizes.smallest, change.records_per_pack);
+    sizes.largest = std::max(sizes.largest, change.records_per_pack);
+  }
+  return sizes;
+}
+
+[[nodiscard]] inline step_limits limits_of(const plan_options& options) noexcept {
+  return {.max_tokens_ppm = options.max_step_tokens_ppm, .max_cost_ppm = options.max_step_cost_ppm};
+}
+
+}  // namespace detail
 
 /// Checks the options that a schedule or a policy does not check itself.
 /// @throws  invalid_option
@@ -39,10 +66,9 @@ inline void validate(const plan_options& options) {
   if (options.lookahead_steps == 0) {
     detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
   }
-  std::uint64_t largest = options.records_per_pack;
-  for (const pack_size_change& change : options.pack_size_changes) {
-    largest = std::max<std::uint64_t>(largest, change.records_per_pack);
-  }
+  static_cast<void>(policy_named(options.policy));
+  validate(detail::limits_of(options));
+  const std::uint64_t largest = detail::pack_sizes(options).largest;
   if (largest * options.lookahead_steps > max_ordered_records) {
     detail::throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
                                  "at most " + std::to_string(max_ordered_records / largest) +
@@ -56,10 +82,7 @@ inline void validate(const plan_options& options) {
 [[nodiscard]] inline std::vector<std::string> advice(const plan_options& options) {
   constexpr std::uint32_t fewest_records = 8;
   if (options.policy == "sequential") return {};
-  std::uint32_t smallest = options.records_per_pack;
-  for (const pack_size_change& change : options.pack_size_changes) {
-    smallest = std::min(smallest, change.records_per_pack);
-  }
+  const std::uint32_t smallest = detail::pack_sizes(options).smallest;
   if (smallest == 1) {
     return {
         "With 1 record a pack there is nothing to balance: heavy records are only aligned, so "
@@ -85,7 +108,8 @@ inline void validate(const plan_options& options) {
           .skip_steps = options.skip_steps};
 }
 
-/// What every planner of a run shares: selection, order, schedule and costs.
+/// What every planner of a run shares: selection, order, schedule and costs, which come from the
+/// corpus unless the options have them.
 /// @throws  invalid_option, or data_error where the limits forbid a record.
 [[nodiscard]] inline std::shared_ptr<const candidate_feed> make_candidate_feed(
     const any_source& source, const corpus_summary& summary, any_estimator estimator,
@@ -103,15 +127,40 @@ inline void validate(const plan_options& options) {
   }
   step_schedule schedule(selection.domain.size(), schedule_of(options));
   epoch_order order(selection.domain, options.shuffle, options.seed);
+  std::shared_ptr<const cost_distribution> costs = options.costs;
+  if (costs == nullptr && source.traits().has_all_shapes) {
+    costs = costs_of_corpus(source, summary, selection, estimator);
+  }
   return std::make_shared<const candidate_feed>(source, std::move(selection),
                                                 lane_sampler(std::move(order), std::move(schedule)),
-                                                std::move(estimator));
+                                                std::move(estimator), std::move(costs));
 }
 
-/// The policy that plan options name.
+/// The policy that plan options name, for records that cost what `costs` says; null where nobody
+/// knows. Make one for all lanes: copies share what was computed, which for `calendar` takes
+/// seconds unless the options have a tuning.
 /// @throws  invalid_option
-[[nodiscard]] inline any_policy make_policy(const plan_options& options) {
-  return make_policy(options.policy, {.lookahead_steps = options.lookahead_steps});
+[[nodiscard]] inline any_policy make_policy(const plan_options& options,
+                                            std::shared_ptr<const cost_distribution> costs) {
+  validate(options);
+  const detail::pack_size_range sizes = detail::pack_sizes(options);
+  return make_policy(options.policy, {.lookahead_steps = options.lookahead_steps,
+                                      .costs = std::move(costs),
+                                      .records_per_pack = options.records_per_pack,
+                                      .min_records_per_pack = sizes.smallest,
+                                      .max_records_per_pack = sizes.largest,
+                                      .lanes = options.lanes,
+                                      .max_displacement_steps = options.max_displacement_steps,
+                                      .limits = detail::limits_of(options),
+                                      .tuning = options.tuning});
+}
+
+/// The policy that plan options name, for the records of a feed that was made with the same
+/// options.
+/// @throws  invalid_option
+[[nodiscard]] inline any_policy make_policy(const plan_options& options,
+                                            const candidate_feed& feed) {
+  return make_policy(options, options.costs != nullptr ? options.costs : feed.costs());
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/cost/feasibility.hpp>
+#include <lanepack/packer/calendar_caps.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/sampler/schedule.hpp>
 #include <lanepack/sampler/shuffle.hpp>
@@ -44,10 +47,26 @@ struct plan_options {
   std::vector<step_range> skip_steps = {};
   /// Order of the records in an epoch.
   shuffle_options shuffle = {};
-  /// Name of the lookahead policy, one of `policy_names()`.
+  /// Name of the lookahead policy, one of `policies()`.
   std::string policy = "window";
   /// Steps of records that a lane may buffer, at least 1.
   std::uint32_t lookahead_steps = 16;
+  /// Hard bound on the steps between a record's admission and its pack's step; 0: 32 x
+  /// `lookahead_steps`.
+  std::uint64_t max_displacement_steps = 0;
+  /// Largest expected tokens of a step over the mean step, in parts per million, above 1'000'000
+  /// (max_step_tokens_ratio = 1.5); 0: no limit. Where a loss is divided by the tokens of its step,
+  /// a token in a step with many weighs less; the limit also keeps the mean weight of the tokens in
+  /// the dearest 1 % of records above 0.9 of the mean.
+  std::uint32_t max_step_tokens_ppm = 1'500'000;
+  /// The same for the cost of a step (max_step_cost_ratio).
+  std::uint32_t max_step_cost_ppm = 0;
+  /// What the stream's records cost, where that was declared or is not to be taken from the corpus:
+  /// see `stream_costs.hpp`. It must be the same on every rank.
+  std::shared_ptr<const cost_distribution> costs = nullptr;
+  /// The numbers of a calendar that were found before, as `calendar_policy::tuning_of` a saved
+  /// state or of an earlier run; nullopt: found before the first step, which takes seconds.
+  std::optional<calendar_tuning> tuning = std::nullopt;
   /// Capacity of a micro-batch, padding of a record in it, and what happens to records that do not
   /// fit or are empty. Part of the plan, because it decides which records there are.
   feasibility_options limits{.capacity_tokens = 32768};

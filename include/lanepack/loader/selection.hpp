@@ -25,12 +25,16 @@ struct record_selection {
   record_domain domain{0};
   /// The limits that they were selected by.
   feasibility limits{{}};
-  /// Records above the capacity: left out or truncated, as the policy says.
+  /// Records above the capacity: left out, truncated or cut into chunks, as the policy says.
   std::uint64_t infeasible_records = 0;
   /// Records without tokens; left out.
   std::uint64_t empty_records = 0;
   /// Tokens that truncation cuts off.
   std::uint64_t truncated_tokens = 0;
+  /// Tokens and loss tokens of an epoch as they are delivered. Loss tokens are an upper bound where
+  /// records with a loss mask are truncated.
+  std::uint64_t tokens = 0;
+  std::uint64_t loss_tokens = 0;
 
   /// The shape of a record as it is delivered.
   [[nodiscard]] record_shape delivered(const record_shape& shape) const noexcept {
@@ -50,6 +54,8 @@ struct record_selection {
   selection.limits = feasibility(options);
   const std::uint64_t limit = selection.limits.largest_record();
   std::vector<record_id> excluded;
+  selection.tokens = summary.tokens;
+  selection.loss_tokens = summary.loss_tokens;
 
   if (summary.max_tokens > limit) {
     std::vector<record_id> above = ids_above(summary, source, limit);
@@ -59,13 +65,22 @@ struct record_selection {
       source.shapes({&above.front(), 1}, {&shape, 1});
       selection.limits.check(shape.tokens, {.path = source.describe(), .record = above.front()});
     }
-    if (options.infeasible == infeasible_policy::truncate) {
-      std::vector<record_shape> shapes(above.size());
-      source.shapes(above, shapes);
-      for (const record_shape& shape : shapes) selection.truncated_tokens += shape.tokens - limit;
-    } else {
-      excluded = std::move(above);
+    const bool kept =
+        selection.limits.chunks() || options.infeasible == infeasible_policy::truncate;
+    std::vector<record_shape> shapes(above.size());
+    source.shapes(above, shapes);
+    for (std::size_t i = 0; i < above.size(); ++i) {
+      const record_shape& shape = shapes[i];
+      if (kept) {
+        selection.limits.check(shape.tokens, {.path = source.describe(), .record = above[i]});
+      }
+      const record_shape delivered = kept ? selection.delivered(shape) : record_shape{};
+      selection.tokens -= std::min(selection.tokens, shape.tokens - delivered.tokens);
+      selection.loss_tokens -=
+          std::min(selection.loss_tokens, shape.loss_tokens - delivered.loss_tokens);
+      if (kept) selection.truncated_tokens += shape.tokens - delivered.tokens;
     }
+    if (!kept) excluded = std::move(above);
   }
   if (summary.empty_records != 0) {
     const std::vector<record_id> empty = empty_ids(summary, source);

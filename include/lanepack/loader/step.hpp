@@ -22,6 +22,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/host_backend.hpp>
 #include <lanepack/device/staging_ring.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -76,8 +77,11 @@ struct step_state {
   std::vector<std::uint64_t> tokens;
   std::vector<delivered_pack> packs;
   micro_batch_list micro_batches;
+  /// The chunks in the first micro-batches, where records are cut.
+  std::vector<record_chunk> chunks;
   batch_counts planned;
   std::uint64_t cost = 0;
+  std::uint64_t expected_loss_tokens = 1;
   /// Written by a background thread until the last micro-batch is submitted.
   std::vector<digest128> record_digests;
   std::vector<digest128> pack_digests;
@@ -116,6 +120,16 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   /// @param segment  Below the number of records.
   [[nodiscard]] record_ref record(std::size_t segment) const noexcept {
     return step_->records[record_indices()[segment]];
+  }
+  /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
+  /// chunks of a record stand in consecutive micro-batches, first to last.
+  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
+    if (index_ >= step_->chunks.size()) return std::nullopt;
+    return step_->chunks[index_];
+  }
+  /// As `loaded_step::expected_loss_tokens`.
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
+    return step_->expected_loss_tokens;
   }
   /// Number of this micro-batch in its step.
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
@@ -165,6 +179,19 @@ class loaded_step {
   [[nodiscard]] const batch_counts& planned() const noexcept { return state_->planned; }
   /// Estimated cost of this rank's records.
   [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
+  /// Loss tokens that a step of so many records has on average over all ranks, at least 1: a
+  /// constant normaliser of the loss, the same on every rank and in every step with as many records
+  /// (tokens where the corpus has no loss tokens).
+  ///
+  /// A policy puts long records together in some steps. A loss that is divided by the loss tokens
+  /// of its own step then gives a token less weight in such a step; divided by this constant, every
+  /// token of the run weighs the same. Sum the loss over the tokens of a micro-batch, divide it by
+  /// this number, accumulate gradients over micro-batches and sum them over ranks; where a
+  /// framework averages over ranks instead, multiply by the number of ranks. Ranks need no message
+  /// for it.
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
+    return state_->expected_loss_tokens;
+  }
 
   /// The next micro-batch, waiting for it to be read; nullopt after the last.
   /// @throws  what ended the run on a background thread, once; the loader is then closed.

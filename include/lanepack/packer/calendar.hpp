@@ -4,6 +4,7 @@
 /// The policy `calendar`: every rank fills its packs up to caps that all ranks know beforehand.
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -16,6 +17,7 @@
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/packer/calendar_caps.hpp>
@@ -28,18 +30,6 @@
 #include <lanepack/packer/policy.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-/// What a lane has done so far; a distribution that does not match the stream shows here.
-struct calendar_statistics {
-  /// Packs formed, those of the drain aside.
-  std::uint64_t packs = 0;
-  /// Packs of these whose cost exceeded the cap.
-  std::uint64_t packs_above_cap = 0;
-  /// Records that left in a pack above the cap because they had reached the displacement bound.
-  std::uint64_t due_records = 0;
-
-  friend bool operator==(const calendar_statistics&, const calendar_statistics&) = default;
-};
 
 /// Fills every step up to a cap that is common knowledge, and never beyond it unless a record has
 /// to leave.
@@ -55,9 +45,13 @@ struct calendar_statistics {
 /// - At the end of the data, when no more arrivals come, what is held is split into packs of
 ///   balanced cost and the heaviest leaves first, on every lane alike.
 /// - A distribution that is wrong costs efficiency and nothing else: a lane whose arrivals have
-/// cost
-///   more than chance explains raises its caps in proportion, which lanes of the same stream do
-///   nearly alike; packs above the common cap are counted.
+///   cost more than chance explains raises its caps in proportion, which lanes of the same stream
+///   do nearly alike; packs above the common cap are counted.
+/// - The limits on a step hold in expectation: the mean tokens and the mean cost of each slot of
+///   the calendar, over lanes that are fed as the distribution says, keep them in the trials of
+///   `tune_calendar`. A lane does not see the packs of others, so no lane-local policy can promise
+///   more for a single step; with L lanes of b records a step strays from its mean by about
+///   cv / sqrt(L b).
 ///
 /// @thread_safety  None: one thread per object; copies share the immutable calendar.
 /// @determinism    Integers only; a pack depends on the options and the lane's arrivals.
@@ -99,10 +93,10 @@ class calendar_policy {
       const calendar_slot& slot = caps_->at(window.first_step);
       filler_.fill(buffer_, raised(slot), *caps_, setup_->tuning, rule(), window.first_step, count,
                    caps_->reserve(setup_->tuning));
-      ++statistics_.packs;
+      ++packs_;
       if (buffer_.picked_cost() > slot.cap) {
-        ++statistics_.packs_above_cap;
-        statistics_.due_records += filler_.due_records();
+        ++packs_above_cap_;
+        due_records_ += filler_.due_records();
       }
     }
     buffer_.take_picked(out);
@@ -110,33 +104,77 @@ class calendar_policy {
 
   [[nodiscard]] std::span<const candidate> held() const noexcept { return buffer_.held(); }
 
+  /// The tuning, what it belongs to, and what the lane has counted.
   [[nodiscard]] policy_state save() const {
-    return {.words = {state_version, statistics_.packs, statistics_.packs_above_cap,
-                      statistics_.due_records, arrived_,
-                      static_cast<std::uint64_t>(arrived_cost_ >> 64),
-                      static_cast<std::uint64_t>(arrived_cost_)}};
+    policy_state state;
+    state.words.reserve(state_words);
+    state.words.push_back(state_version);
+    const auto tuning = words_of(setup_->tuning);
+    state.words.insert(state.words.end(), tuning.begin(), tuning.end());
+    for (const std::uint64_t word :
+         {setup_->identity.high, setup_->identity.low, packs_, packs_above_cap_, due_records_,
+          arrived_, static_cast<std::uint64_t>(arrived_cost_ >> 64),
+          static_cast<std::uint64_t>(arrived_cost_)}) {
+      state.words.push_back(word);
+    }
+    return state;
+  }
+
+  /// The tuning in a saved state: given as `calendar_options::tuning` it makes a policy that the
+  /// state can be restored to, without tuning again.
+  /// @throws state_error if the state is not one of a calendar.
+  [[nodiscard]] static calendar_tuning tuning_of(const policy_state& state) {
+    check_words(state);
+    calendar_tuning tuning;
+    const std::array<std::uint32_t*, tuning_words> fields = fields_of(tuning);
+    for (std::size_t i = 0; i < tuning_words; ++i) {
+      const std::uint64_t word = state.words[1 + i];
+      if (word > std::numeric_limits<std::uint32_t>::max()) {
+        detail::throw_state_error("calendar: found " + std::to_string(word) +
+                                  " in the tuning of a state, expected at most 4294967295");
+      }
+      *fields[i] = static_cast<std::uint32_t>(word);
+    }
+    return tuning;
   }
 
   /// @param held  What `held()` was, with the `admitted` steps of then.
-  /// @throws state_error if the state is not one of this policy, or the records are not in arrival
-  ///         order or more than a lane may hold.
+  /// @throws state_error if the state is not one of a calendar, belongs to another tuning,
+  ///         distribution or other options, or the records are not in arrival order or more than a
+  ///         lane may hold.
   void restore(const policy_state& state, std::span<const candidate> held) {
-    if (state.words.size() != state_words || state.words[0] != state_version) {
-      detail::throw_state_error("calendar: found a state of " + std::to_string(state.words.size()) +
-                                " words, expected " + std::to_string(state_words) +
-                                ", the first of them " + std::to_string(state_version));
+    const calendar_tuning tuning = tuning_of(state);
+    if (tuning != setup_->tuning) {
+      detail::throw_state_error("calendar: found a state of the tuning " + text_of(tuning) +
+                                ", expected " + text_of(setup_->tuning) +
+                                "; calendar_policy::tuning_of(state) gives the one to construct "
+                                "with");
+    }
+    const std::uint64_t* const words = state.words.data() + 1 + tuning_words;
+    if (words[0] != setup_->identity.high || words[1] != setup_->identity.low) {
+      detail::throw_state_error(
+          "calendar: found a state of other costs, records a pack, lookahead or displacement bound "
+          "(" +
+          digest128{.low = words[1], .high = words[0]}.hex() + "), expected those of " +
+          setup_->identity.hex());
     }
     lookahead_buffer restored(std::max(buffer_.capacity(), held.size()));
     restored.insert(held);
     buffer_ = std::move(restored);
-    statistics_ = {
-        .packs = state.words[1], .packs_above_cap = state.words[2], .due_records = state.words[3]};
-    arrived_ = state.words[4];
-    arrived_cost_ = (static_cast<uint128>(state.words[5]) << 64) | state.words[6];
+    packs_ = words[2];
+    packs_above_cap_ = words[3];
+    due_records_ = words[4];
+    arrived_ = words[5];
+    arrived_cost_ = (static_cast<uint128>(words[6]) << 64) | words[7];
   }
 
   /// What this lane has done so far.
-  [[nodiscard]] const calendar_statistics& statistics() const noexcept { return statistics_; }
+  [[nodiscard]] policy_statistics statistics() const noexcept {
+    return {.packs = packs_,
+            .packs_above_cap = packs_above_cap_,
+            .due_records = due_records_,
+            .expected_cost = setup_->options.costs->mean_cost(arrived_)};
+  }
   /// The numbers in use, found or given.
   [[nodiscard]] const calendar_tuning& tuning() const noexcept { return setup_->tuning; }
   /// The caps in use.
@@ -147,8 +185,42 @@ class calendar_policy {
   }
 
  private:
-  static constexpr std::uint64_t state_version = 1;
-  static constexpr std::size_t state_words = 7;
+  static constexpr std::uint64_t state_version = 2;
+  static constexpr std::size_t tuning_words = 8;
+  static constexpr std::size_t state_words = 1 + tuning_words + 8;
+
+  [[nodiscard]] static constexpr std::array<std::uint32_t*, tuning_words> fields_of(
+      calendar_tuning& tuning) noexcept {
+    static_assert(sizeof(calendar_tuning) == tuning_words * sizeof(std::uint32_t));
+    return {&tuning.spare_ppm,     &tuning.light_ppm,        &tuning.dither_ppm,
+            &tuning.reserve_ppm,   &tuning.slot_delay_steps, &tuning.overdue_steps,
+            &tuning.step_cost_ppm, &tuning.step_tokens_ppm};
+  }
+
+  [[nodiscard]] static std::array<std::uint64_t, tuning_words> words_of(
+      calendar_tuning tuning) noexcept {
+    std::array<std::uint64_t, tuning_words> words{};
+    const std::array<std::uint32_t*, tuning_words> fields = fields_of(tuning);
+    for (std::size_t i = 0; i < tuning_words; ++i) words[i] = *fields[i];
+    return words;
+  }
+
+  [[nodiscard]] static std::string text_of(const calendar_tuning& tuning) {
+    std::string text = "(";
+    for (const std::uint64_t word : words_of(tuning)) {
+      if (text.size() > 1) text += ", ";
+      text += std::to_string(word);
+    }
+    return text + ")";
+  }
+
+  static void check_words(const policy_state& state) {
+    if (state.words.size() != state_words || state.words[0] != state_version) {
+      detail::throw_state_error("calendar: found a state of " + std::to_string(state.words.size()) +
+                                " words, expected " + std::to_string(state_words) +
+                                ", the first of them " + std::to_string(state_version));
+    }
+  }
 
   /// What copies share.
   struct shared_setup {
@@ -157,14 +229,32 @@ class calendar_policy {
           max_displacement(detail::checked_displacement(given)),
           tuning(given.tuning ? *given.tuning : tune_calendar(given)),
           variation_ppm(detail::cost_variation_ppm(*given.costs)),
-          caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack,
-                                                     tuning)) {}
+          caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack, tuning)),
+          identity(identity_of(options, max_displacement, tuning)) {}
     calendar_options options;
     std::uint64_t max_displacement;
     calendar_tuning tuning;
     std::uint64_t variation_ppm;
     std::shared_ptr<const calendar_caps> caps;
+    /// Of everything that decides a pack, arrivals aside.
+    digest128 identity;
   };
+
+  [[nodiscard]] static digest128 identity_of(const calendar_options& options,
+                                             std::uint64_t max_displacement,
+                                             const calendar_tuning& tuning) {
+    digest_builder builder;
+    for (const std::uint64_t word : words_of(tuning)) builder.number(word);
+    builder.number(options.records_per_pack);
+    builder.number(options.min_records_per_pack.value_or(options.records_per_pack));
+    builder.number(options.lookahead_steps);
+    builder.number(max_displacement);
+    for (const cost_bucket& bucket : options.costs->buckets()) {
+      builder.number(bucket.cost);
+      builder.number(bucket.records);
+    }
+    return builder.value();
+  }
 
   [[nodiscard]] std::size_t capacity_for(std::uint32_t count) const noexcept {
     return std::size_t{setup_->options.lookahead_steps} * count;
@@ -271,7 +361,9 @@ class calendar_policy {
   detail::calendar_filler filler_;
   balanced_partitioner partitioner_;
   std::vector<std::uint64_t> costs_;
-  calendar_statistics statistics_;
+  std::uint64_t packs_ = 0;
+  std::uint64_t packs_above_cap_ = 0;
+  std::uint64_t due_records_ = 0;
   /// All arrivals of the lane and what they cost.
   std::uint64_t arrived_ = 0;
   uint128 arrived_cost_ = 0;

@@ -25,6 +25,7 @@
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
+#include <lanepack/packer/step_limits.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -34,8 +35,9 @@ struct calendar_options {
   std::shared_ptr<const cost_distribution> costs;
   /// Records of a pack (b), at least 1; steps with another number reuse the tuning found for this.
   std::uint32_t records_per_pack = 16;
-  /// The fewest records that a pack of the run has; nullopt: `records_per_pack`.
+  /// The fewest and the most records that a pack of the run has; nullopt: `records_per_pack`.
   std::optional<std::uint32_t> min_records_per_pack = std::nullopt;
+  std::optional<std::uint32_t> max_records_per_pack = std::nullopt;
   /// All that a lane may buffer, in steps, at least 1.
   std::uint32_t lookahead_steps = 16;
   /// Hard bound on displacement, at least `lookahead_steps`; nullopt: 32 x `lookahead_steps`.
@@ -51,6 +53,23 @@ struct calendar_options {
   std::optional<calendar_tuning> tuning = std::nullopt;
 };
 
+/// Checks the numbers of a calendar that were given rather than found.
+/// @throws invalid_option naming the field.
+inline void validate(const calendar_tuning& tuning) {
+  constexpr std::uint32_t million = 1'000'000;
+  const auto require = [](bool holds, const char* name, std::uint32_t found, const char* expected) {
+    if (!holds) detail::throw_invalid_option(name, std::to_string(found), expected);
+  };
+  require(tuning.light_ppm >= 1 && tuning.light_ppm <= million, "light_ppm", tuning.light_ppm,
+          "1 to 1000000");
+  require(tuning.dither_ppm <= 2 * million, "dither_ppm", tuning.dither_ppm, "at most 2000000");
+  require(tuning.slot_delay_steps >= 1, "slot_delay_steps", 0, "at least 1");
+  for (const auto& [name, limit] : {std::pair("step_cost_ppm", tuning.step_cost_ppm),
+                                    std::pair("step_tokens_ppm", tuning.step_tokens_ppm)}) {
+    require(limit == 0 || limit > million, name, limit, "0, or more than 1000000, the mean");
+  }
+}
+
 namespace detail {
 
 /// Checks the options; returns the displacement bound.
@@ -60,12 +79,16 @@ namespace detail {
   }
   if (options.records_per_pack == 0) throw_invalid_option("records_per_pack", "0", "at least 1");
   if (options.lookahead_steps == 0) throw_invalid_option("lookahead_steps", "0", "at least 1");
-  const std::uint64_t held = std::uint64_t{options.lookahead_steps} * options.records_per_pack;
+  const std::uint32_t most = options.max_records_per_pack.value_or(options.records_per_pack);
+  if (most < options.records_per_pack) {
+    throw_invalid_option("max_records_per_pack", std::to_string(most),
+                         "at least records_per_pack, " + std::to_string(options.records_per_pack));
+  }
+  const std::uint64_t held = std::uint64_t{options.lookahead_steps} * most;
   if (held > max_ordered_records) {
     throw_invalid_option("lookahead_steps", std::to_string(options.lookahead_steps),
                          "at most 2^23 buffered records, here " +
-                             std::to_string(max_ordered_records / options.records_per_pack) +
-                             " steps");
+                             std::to_string(max_ordered_records / most) + " steps");
   }
   if (options.max_ranks == 0) throw_invalid_option("max_ranks", "0", "at least 1");
   const std::uint32_t least = options.min_records_per_pack.value_or(options.records_per_pack);
@@ -88,6 +111,7 @@ namespace detail {
       throw_invalid_option(name, std::to_string(*limit), "more than 1000000, which is the mean");
     }
   }
+  if (options.tuning) validate(*options.tuning);
   return displacement;
 }
 
@@ -188,6 +212,20 @@ namespace detail {
   return root;
 }
 
+/// Options whose trials take seconds: packs and lookaheads of bounded size.
+[[nodiscard]] inline calendar_options affordable(const calendar_options& given,
+                                                 std::uint64_t displacement) {
+  constexpr std::uint32_t most_records = 256;
+  constexpr std::uint32_t most_held = 4096;
+  calendar_options options = given;
+  options.records_per_pack = std::min(given.records_per_pack, most_records);
+  options.min_records_per_pack = std::nullopt;
+  options.max_records_per_pack = std::nullopt;
+  options.lookahead_steps = std::min(given.lookahead_steps, most_held / options.records_per_pack);
+  options.max_displacement_steps = displacement;
+  return options;
+}
+
 /// Virtual lanes that are fed with draws from the distribution.
 class calendar_trial {
  public:
@@ -204,7 +242,13 @@ class calendar_trial {
   };
 
   explicit calendar_trial(const calendar_options& options)
-      : options_(options), displacement_(checked_displacement(options)) {}
+      : options_(options), displacement_(checked_displacement(options)) {
+    // Large packs vary less, and each takes more time.
+    if (options.records_per_pack > 64) {
+      measured_steps_ = 512;
+      lanes_ = 12;
+    }
+  }
 
   [[nodiscard]] outcome run(const calendar_tuning& tuning) {
     const cost_distribution& costs = *options_.costs;
@@ -212,7 +256,7 @@ class calendar_trial {
     const calendar_caps caps(costs, b, tuning);
     const displacement_rule rule{.max_steps = displacement_, .min_records_per_pack = b};
     const std::uint64_t warm_up = std::min<std::uint64_t>(displacement_, 512);
-    const std::uint64_t steps = warm_up + measured_steps;
+    const std::uint64_t steps = warm_up + measured_steps_;
 
     excesses_.clear();
     slot_tokens_.assign(calendar_caps::period, 0);
@@ -223,11 +267,11 @@ class calendar_trial {
     // What a lane is behind has the density e^(-2 b d w / cv^2) in the long run, far longer than a
     // trial. So lanes start evenly spread over the room for it and count with that weight.
     const std::int64_t reserve = caps.reserve(tuning);
-    const std::uint64_t spacing_ppm = backlog_range_ppm(options_, displacement_) / lanes;
+    const std::uint64_t spacing_ppm = backlog_range_ppm(options_, displacement_) / lanes_;
     const std::uint64_t ratio =
         exp_minus32(static_cast<uint128>(2) * b * tuning.spare_ppm * spacing_ppm,
                     static_cast<uint128>(cost_variation_ppm(costs)) * million);
-    std::array<std::uint64_t, lanes> weights{};
+    std::vector<std::uint64_t> weights(lanes_);
     std::uint64_t weight = std::uint64_t{1} << 32;
     total_weight_ = 0;
     for (std::uint64_t& lane_weight : weights) {
@@ -237,7 +281,7 @@ class calendar_trial {
     }
 
     std::int64_t growth = 0;
-    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
       const auto ahead = static_cast<std::int64_t>(static_cast<uint128>(caps.pack_cost()) *
                                                    spacing_ppm * (2 * lane + 1) / (2 * million));
       lookahead_buffer buffer(std::size_t{options_.lookahead_steps} * b);
@@ -258,7 +302,7 @@ class calendar_trial {
       }
       const auto change = static_cast<std::int64_t>(buffer.cheapest_sum(buffer.size())) -
                           static_cast<std::int64_t>(start);
-      growth += change / static_cast<std::int64_t>(measured_steps) *
+      growth += change / static_cast<std::int64_t>(measured_steps_) *
                 static_cast<std::int64_t>(weights[lane] >> 16);
     }
     growth /= static_cast<std::int64_t>((total_weight_ >> 16) + 1);
@@ -266,7 +310,7 @@ class calendar_trial {
     const auto noise = static_cast<std::int64_t>(
         static_cast<uint128>(caps.pack_cost()) *
         integer_root(static_cast<uint128>(cost_variation_ppm(costs)) * million /
-                     (static_cast<uint128>(b) * measured_steps * (lanes / 4))) /
+                     (static_cast<uint128>(b) * measured_steps_ * (lanes_ / 4))) /
         million);
 
     outcome result;
@@ -277,13 +321,9 @@ class calendar_trial {
     const std::uint64_t unstable = growth > noise ? static_cast<std::uint64_t>(growth - noise) : 0;
     result.step_ppm = static_cast<std::uint64_t>(
         static_cast<uint128>(mean_cap + excess + unstable) * million / caps.pack_cost());
-    weigh(result);
+    weigh(caps, result);
     return result;
   }
-
-  /// Steps of all lanes of one trial together.
-  static constexpr std::uint64_t measured_steps = 1024;
-  static constexpr std::uint32_t lanes = 24;
 
  private:
   static constexpr std::uint64_t million = 1'000'000;
@@ -334,7 +374,7 @@ class calendar_trial {
       return a.cost != b.cost ? a.cost > b.cost : a.weight > b.weight;
     });
     constexpr std::uint64_t one = std::uint64_t{1} << 32;
-    const uint128 packs = static_cast<uint128>(total_weight_) * measured_steps;
+    const uint128 packs = static_cast<uint128>(total_weight_) * measured_steps_;
     uint128 sum = 0;
     uint128 seen = 0;
     std::uint64_t none_before = one;
@@ -350,37 +390,60 @@ class calendar_trial {
     return static_cast<std::uint64_t>(sum >> 32);
   }
 
-  void weigh(outcome& result) const {
-    const uint128 slot_packs =
-        static_cast<uint128>(total_weight_) * (measured_steps / calendar_caps::period);
+  /// Slots whose caps differ little are taken together: few lanes visit a slot, and the largest of
+  /// many noisy means would exceed a limit that the steps keep.
+  void weigh(const calendar_caps& caps, outcome& result) const {
+    constexpr std::size_t most_pooled = 16;
+    std::array<std::uint32_t, calendar_caps::period> order{};
+    for (std::uint32_t t = 0; t < calendar_caps::period; ++t) order[t] = t;
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return caps.at(a).cap != caps.at(b).cap ? caps.at(a).cap > caps.at(b).cap : a < b;
+    });
     // The mean of the trial itself: lanes that start behind emit more than arrives.
     uint128 all_tokens = 0;
     uint128 all_cost = 0;
-    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
-      all_tokens += slot_tokens_[i] / slot_packs;
-      all_cost += slot_cost_[i] / slot_packs;
+    for (std::size_t t = 0; t < calendar_caps::period; ++t) {
+      all_tokens += slot_tokens_[t];
+      all_cost += slot_cost_[t];
     }
     const uint128 mean_tokens = std::max<uint128>(1, all_tokens / calendar_caps::period);
     const uint128 mean_cost = std::max<uint128>(1, all_cost / calendar_caps::period);
     uint128 weight = 0;
-    uint128 long_tokens = 0;
-    for (std::size_t i = 0; i < calendar_caps::period; ++i) {
-      const uint128 tokens = std::max<uint128>(1, slot_tokens_[i] / slot_packs);
-      const uint128 long_part = slot_long_tokens_[i] * 1024 / slot_packs;
-      weight += long_part * mean_tokens / tokens;
-      long_tokens += long_part;
-      result.step_tokens_ppm = std::max(result.step_tokens_ppm,
-                                        static_cast<std::uint64_t>(tokens * million / mean_tokens));
-      result.step_cost_ppm =
-          std::max(result.step_cost_ppm,
-                   static_cast<std::uint64_t>(slot_cost_[i] / slot_packs * million / mean_cost));
+    uint128 all_long_tokens = 0;
+    for (std::size_t first = 0; first < order.size();) {
+      const std::uint64_t cap = caps.at(order[first]).cap;
+      uint128 tokens = 0;
+      uint128 cost = 0;
+      uint128 long_tokens = 0;
+      std::size_t last = first;
+      for (; last < order.size() && last - first < most_pooled; ++last) {
+        const std::uint32_t t = order[last];
+        if (caps.at(t).cap < cap - cap / 10) break;
+        tokens += slot_tokens_[t];
+        cost += slot_cost_[t];
+        long_tokens += slot_long_tokens_[t];
+      }
+      const std::size_t pooled = last - first;
+      first = last;
+      const auto tokens_ppm = static_cast<std::uint64_t>(tokens / pooled * million / mean_tokens);
+      const auto cost_ppm = static_cast<std::uint64_t>(cost / pooled * million / mean_cost);
+      result.step_tokens_ppm = std::max(result.step_tokens_ppm, tokens_ppm);
+      result.step_cost_ppm = std::max(result.step_cost_ppm, cost_ppm);
+      // Scaled to 16 bits of a weight, so that products stay in 128 bits.
+      const uint128 scaled = long_tokens >> 16;
+      weight += scaled * million / std::max<std::uint64_t>(1, tokens_ppm);
+      all_long_tokens += scaled;
     }
-    result.token_weight_ppm =
-        long_tokens == 0 ? million : static_cast<std::uint64_t>(weight * million / long_tokens);
+    result.token_weight_ppm = all_long_tokens == 0
+                                  ? million
+                                  : static_cast<std::uint64_t>(weight * million / all_long_tokens);
   }
 
   calendar_options options_;
   std::uint64_t displacement_;
+  /// Steps of a lane that count, a multiple of the period.
+  std::uint64_t measured_steps_ = 1024;
+  std::uint32_t lanes_ = 24;
   calendar_filler filler_;
   pack_list taken_;
   std::vector<candidate> arrivals_;
@@ -395,10 +458,6 @@ class calendar_trial {
 
 }  // namespace detail
 
-/// What a token of the dearest 1 % of records has to weigh over the mean token where a limit on a
-/// step's tokens is given, in parts per million.
-inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
-
 /// Finds the numbers of a calendar: candidates are run on virtual lanes that are fed with
 /// counter-based draws from the distribution; the one with the least expected step time for
 /// `max_ranks` ranks wins.
@@ -409,11 +468,13 @@ inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
 /// the trial's steps keep the limits and its long records' tokens keep `least_token_weight_ppm`.
 /// @throws invalid_option if an option is outside its range.
 /// @complexity  Usually 6 to 10 trials, with limits on a step up to twice as many, at most 30, each
-/// of
-///              24 lanes and at most 1536 steps: 1 to 2.5 s at b = 16 and a lookahead of 16 steps.
+///              of 24 lanes and at most 1536 steps: 1 to 2.5 s at b = 16 and a lookahead of 16
+///              steps. Packs above 256 records and lookaheads above 4096 records are tuned as if
+///              they were so small, which leaves a little more spare capacity than they need.
 /// @determinism Integers only: the same on every rank.
-[[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& options) {
-  const std::uint64_t displacement = detail::checked_displacement(options);
+[[nodiscard]] inline calendar_tuning tune_calendar(const calendar_options& given) {
+  const std::uint64_t displacement = detail::checked_displacement(given);
+  const calendar_options options = detail::affordable(given, displacement);
   detail::calendar_trial trial(options);
   const std::uint64_t theory = detail::spare_by_theory_ppm(options, displacement);
 
@@ -435,21 +496,36 @@ inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
   detail::calendar_trial::outcome least = trial.run(best);
   const auto limits_ppm = [&](std::uint64_t excess_ppm) {
     calendar_tuning other = best;
-    const auto tighten = [&](std::uint32_t& limit) {
-      if (limit != 0) {
-        limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(limit, 1'000'000 + excess_ppm));
-      }
+    const auto tightened = [&](std::optional<std::uint32_t> limit) {
+      return limit ? static_cast<std::uint32_t>(
+                         std::min<std::uint64_t>(*limit, 1'000'000 + excess_ppm))
+                   : 0;
     };
-    tighten(other.step_cost_ppm);
-    tighten(other.step_tokens_ppm);
+    other.step_cost_ppm = tightened(options.max_step_cost_ppm);
+    other.step_tokens_ppm = tightened(options.max_step_tokens_ppm);
     return other;
   };
   if (best.step_tokens_ppm != 0 || best.step_cost_ppm != 0) {
-    std::uint64_t excess = std::max(best.step_tokens_ppm, best.step_cost_ppm) - 1'000'000;
-    while (!kept(least) && excess > 20'000) {
-      excess = excess * 3 / 4;
-      best = limits_ppm(excess);
+    // The largest limit to lay slots out for with which the trial's steps keep those given.
+    std::uint64_t high = std::max(best.step_tokens_ppm, best.step_cost_ppm) - 1'000'000;
+    std::uint64_t low = high;
+    while (!kept(least) && low > 20'000) {
+      high = low;
+      low /= 2;
+      best = limits_ppm(low);
       least = trial.run(best);
+    }
+    for (int halvings = 0; halvings < 3 && low < high; ++halvings) {
+      const std::uint64_t middle = (low + high) / 2;
+      const calendar_tuning other = limits_ppm(middle);
+      const detail::calendar_trial::outcome outcome = trial.run(other);
+      if (kept(outcome)) {
+        low = middle;
+        best = other;
+        least = outcome;
+      } else {
+        high = middle;
+      }
     }
   }
   const auto improves = [&](const calendar_tuning& other) {

@@ -32,6 +32,8 @@ struct step_window {
   std::uint32_t packs_per_step = 1;
   /// Steps from `first_step` until the stream has to be empty; nullopt where it never drains.
   std::optional<std::uint64_t> steps_to_drain = std::nullopt;
+  /// The lane whose packs these are; 0 where one stream plans all lanes.
+  lane_index lane = 0;
 };
 
 /// Which arrivals one object of a policy sees.
@@ -46,6 +48,21 @@ enum class policy_scope : std::uint8_t {
 struct policy_state {
   /// Meaning is the policy's own; empty for a policy without memory.
   std::vector<std::uint64_t> words;
+};
+
+/// What a policy that plans by a distribution of costs has done so far; a distribution that does
+/// not match the stream shows here. All zero for other policies.
+struct policy_statistics {
+  /// Packs formed under a cap.
+  std::uint64_t packs = 0;
+  /// Packs of these whose cost exceeded the cap.
+  std::uint64_t packs_above_cap = 0;
+  /// Records that left in a pack above the cap because they had reached the displacement bound.
+  std::uint64_t due_records = 0;
+  /// What the arrivals would have cost if they were as the distribution says.
+  std::uint64_t expected_cost = 0;
+
+  friend bool operator==(const policy_statistics&, const policy_statistics&) = default;
 };
 
 /// Forms packs of a fixed number of records out of a stream of arrivals.
@@ -65,6 +82,8 @@ struct policy_state {
 /// - a policy with `buffered_steps() == 0` holds nothing between calls and needs no earlier call,
 ///   so it can start at any window;
 /// - `held()` lists what is held between calls; `save` and `restore` move it across a restart.
+///
+/// A model may also have `statistics()`, which returns `policy_statistics`.
 template <class Policy>
 concept lookahead_policy = requires(Policy& policy, const Policy& view, const step_window& window,
                                     std::span<const candidate> arrivals, pack_list& out,
@@ -114,6 +133,7 @@ class any_policy {
   void restore(const policy_state& state, std::span<const candidate> held) {
     self_->restore(state, held);
   }
+  [[nodiscard]] policy_statistics statistics() const { return self_->statistics(); }
 
  private:
   struct interface {
@@ -131,6 +151,7 @@ class any_policy {
     [[nodiscard]] virtual std::span<const candidate> held() const = 0;
     [[nodiscard]] virtual policy_state save() const = 0;
     virtual void restore(const policy_state& state, std::span<const candidate> held) = 0;
+    [[nodiscard]] virtual policy_statistics statistics() const = 0;
   };
 
   template <class Policy>
@@ -151,6 +172,15 @@ class any_policy {
     [[nodiscard]] policy_state save() const override { return value.save(); }
     void restore(const policy_state& state, std::span<const candidate> held) override {
       value.restore(state, held);
+    }
+    [[nodiscard]] policy_statistics statistics() const override {
+      if constexpr (requires(const Policy& policy) {
+                      { policy.statistics() } -> std::same_as<policy_statistics>;
+                    }) {
+        return value.statistics();
+      } else {
+        return {};
+      }
     }
     Policy value;
   };

@@ -15,6 +15,7 @@
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/sequential.hpp>
+#include <lanepack/packer/window_stagger.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -24,6 +25,8 @@ struct window_options {
   std::uint32_t lookahead_steps = 16;
   /// How the packs of a window are balanced.
   partition_options partition = {};
+  /// How far the heavy packs of lanes stand apart; `stagger_window` finds it.
+  window_stagger stagger = {};
 };
 
 /// Splits the records of K steps into packs of balanced cost and emits the heaviest first.
@@ -35,16 +38,26 @@ struct window_options {
 /// records stand in arrival order. Where a step has several packs they are neighbours in that
 /// order.
 ///
+/// A stagger turns the order of packs round the window, differently for each group of lanes, so
+/// that no step holds the heavy packs of all lanes. What that keeps is the expected tokens and cost
+/// of the steps of a whole window; a lane does not see the packs of others, so a single step strays
+/// from it by chance, and in shorter windows at the end of the data or before a change of b heavy
+/// packs may meet again. Windows with several packs a step are not staggered.
+///
 /// @thread_safety  None: one thread per object.
 /// @determinism  Integers only; a window depends on its own arrivals alone.
 class window_policy {
  public:
-  /// @throws invalid_option if `lookahead_steps` is 0 or the partition options are invalid.
+  /// @throws invalid_option if `lookahead_steps` or `stagger.groups` is 0 or the partition options
+  ///         are invalid.
   explicit window_policy(const window_options& options = {})
-      : lookahead_steps_(options.lookahead_steps), partitioner_(options.partition) {
+      : lookahead_steps_(options.lookahead_steps),
+        stagger_(options.stagger),
+        partitioner_(options.partition) {
     if (lookahead_steps_ == 0) {
       detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
     }
+    if (stagger_.groups == 0) detail::throw_invalid_option("stagger.groups", "0", "at least 1");
   }
 
   [[nodiscard]] std::string name() const { return "window"; }
@@ -66,11 +79,17 @@ class window_policy {
     }
     const partition_view packs =
         partitioner_.partition(std::span(costs_).first(arrivals.size()), window.records_per_pack);
-    for (std::size_t pack = 0; pack < packs.size(); ++pack) {
+    const std::size_t offset =
+        window.packs_per_step == 1 ? stagger_.offset(window.lane, window.steps) : 0;
+    for (std::size_t place = 0; place < packs.size(); ++place) {
+      const std::size_t pack = place >= offset ? place - offset : place + packs.size() - offset;
       for (const std::uint32_t index : packs[pack]) out.add(arrivals[index]);
       out.close();
     }
   }
+
+  /// How far the heavy packs of lanes stand apart.
+  [[nodiscard]] const window_stagger& stagger() const noexcept { return stagger_; }
 
   [[nodiscard]] std::span<const candidate> held() const noexcept { return {}; }
   [[nodiscard]] policy_state save() const { return {}; }
@@ -81,6 +100,7 @@ class window_policy {
 
  private:
   std::uint32_t lookahead_steps_;
+  window_stagger stagger_;
   balanced_partitioner partitioner_;
   std::vector<std::uint64_t> costs_;
 };

@@ -83,6 +83,12 @@ struct simulation_result {
   double step_tokens_max_ratio = 1;
   double token_weight_p99 = 1;
   double lag1_correlation = 0;
+  /// Packs above the calendar's cap and records that left in them for their age, in the measured
+  /// steps, and the cost of all arrivals over what the policy's distribution says: far from 1 where
+  /// that does not match the stream. 0, 0 and 1 for policies without one.
+  std::uint64_t packs_above_cap = 0;
+  std::uint64_t due_records = 0;
+  double cost_over_expected = 1;
   /// Over the packs of the measured steps.
   digest128 digest;
 };
@@ -172,6 +178,12 @@ template <step_assigner Assigner>
     result.emitted_over_admitted_cost =
         static_cast<double>(after.emitted_cost - before.emitted_cost) /
         static_cast<double>(admitted);
+  }
+  result.packs_above_cap = after.policy.packs_above_cap - before.policy.packs_above_cap;
+  result.due_records = after.policy.due_records - before.policy.due_records;
+  if (after.policy.expected_cost != 0) {
+    result.cost_over_expected =
+        static_cast<double>(after.admitted_cost) / static_cast<double>(after.policy.expected_cost);
   }
   result.step_tokens_max_ratio = weights.step_tokens_max_ratio();
   result.token_weight_p99 = weights.token_weight_p99();

@@ -1,5 +1,7 @@
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include <lanepack/core/digest.hpp>
@@ -89,6 +91,12 @@ TEST_CASE("packer: the calendar refuses options that cannot work", "[packer]") {
   refused([](calendar_options& o) { o.max_displacement_steps = 5; });
   refused([](calendar_options& o) { o.min_records_per_pack = 5; });
   refused([](calendar_options& o) { o.min_records_per_pack = 0; });
+  refused([](calendar_options& o) { o.max_records_per_pack = 3; });
+  // Six steps of eight records cannot leave within 10 steps of four.
+  refused([](calendar_options& o) {
+    o.max_records_per_pack = 8;
+    o.max_displacement_steps = 10;
+  });
   refused([](calendar_options& o) { o.max_ranks = 0; });
   refused([](calendar_options& o) { o.max_step_tokens_ppm = 1'000'000; });
   // Six steps of four records cannot leave within 23 steps of one.
@@ -110,6 +118,83 @@ TEST_CASE("packer: the calendar refuses windows and states that are not its own"
   REQUIRE_THROWS_AS(policy.form({.steps = 1, .records_per_pack = 3}, {}, out),
                     lanepack::state_error);
   REQUIRE_THROWS_AS(policy.restore({}, {}), lanepack::state_error);
+}
+
+TEST_CASE("packer: a calendar's state holds its tuning and goes on with the same packs",
+          "[packer]") {
+  calendar_policy policy(small_options());
+  std::vector<candidate> records = stream(*skewed(), 4 * 300, 5);
+  lanepack::pack_list before;
+  std::size_t handed = 0;
+  for (std::uint64_t step = 0; step < 150; ++step) form(policy, records, 4, step, handed, before);
+  const lanepack::policy_state state = policy.save();
+  const std::vector<candidate> held(policy.held().begin(), policy.held().end());
+
+  calendar_options options = small_options();
+  options.tuning = calendar_policy::tuning_of(state);
+  REQUIRE(*options.tuning == policy.tuning());
+  calendar_policy restored(options);
+  restored.restore(state, held);
+  REQUIRE(restored.save().words == state.words);
+  REQUIRE(restored.statistics() == policy.statistics());
+  std::vector<candidate> same = records;
+  std::size_t same_handed = handed;
+  lanepack::pack_list expected;
+  lanepack::pack_list found;
+  for (std::uint64_t step = 150; step < 250; ++step) {
+    form(policy, records, 4, step, handed, expected);
+    form(restored, same, 4, step, same_handed, found);
+  }
+  for (std::size_t i = 0; i < expected.records().size(); ++i) {
+    REQUIRE(found.records()[i].arrival == expected.records()[i].arrival);
+  }
+  REQUIRE(restored.save().words == policy.save().words);
+}
+
+TEST_CASE("packer: a calendar refuses the state of another tuning, distribution or bound",
+          "[packer]") {
+  const lanepack::policy_state state = calendar_policy(small_options()).save();
+  const auto message = [&](auto change) {
+    calendar_options options = small_options();
+    change(options);
+    calendar_policy policy(options);
+    try {
+      policy.restore(state, {});
+    } catch (const lanepack::state_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  REQUIRE(message([](calendar_options&) {}).empty());
+  const auto contains = [](const char* text) { return Catch::Matchers::ContainsSubstring(text); };
+  REQUIRE_THAT(message([](calendar_options& o) { o.tuning->spare_ppm = 30'001; }),
+               contains("tuning (30000, "));
+  REQUIRE_THAT(message([](calendar_options& o) { o.max_displacement_steps = 41; }),
+               contains("displacement bound"));
+  REQUIRE_THAT(message([](calendar_options& o) { o.lookahead_steps = 7; }), contains("lookahead"));
+  REQUIRE_THAT(message([](calendar_options& o) {
+                 o.costs = std::make_shared<const lanepack::cost_distribution>(
+                     std::vector<lanepack::cost_bucket>{{.cost = 7, .tokens = 1, .records = 1}});
+               }),
+               contains("other costs"));
+  REQUIRE_THROWS_AS(calendar_policy::tuning_of({}), lanepack::state_error);
+  lanepack::policy_state damaged = state;
+  damaged.words[1] = std::uint64_t{1} << 32;
+  REQUIRE_THROWS_AS(calendar_policy::tuning_of(damaged), lanepack::state_error);
+}
+
+TEST_CASE("packer: a calendar refuses numbers that make no calendar", "[packer]") {
+  const auto refused = [](auto change) {
+    calendar_options options = small_options();
+    change(*options.tuning);
+    REQUIRE_THROWS_AS(calendar_policy(options), lanepack::invalid_option);
+  };
+  refused([](lanepack::calendar_tuning& t) { t.light_ppm = 0; });
+  refused([](lanepack::calendar_tuning& t) { t.light_ppm = 1'000'001; });
+  refused([](lanepack::calendar_tuning& t) { t.dither_ppm = 2'000'001; });
+  refused([](lanepack::calendar_tuning& t) { t.slot_delay_steps = 0; });
+  refused([](lanepack::calendar_tuning& t) { t.step_cost_ppm = 1'000'000; });
+  refused([](lanepack::calendar_tuning& t) { t.step_tokens_ppm = 1; });
 }
 
 TEST_CASE("packer: a calendar's packs and their order never change", "[packer][golden]") {

@@ -50,6 +50,24 @@ TEST_CASE("packer: window gives a step of several packs neighbours in cost", "[p
           std::vector<std::vector<std::uint64_t>>{{102}, {106}, {110}, {100}, {108}, {104}});
 }
 
+TEST_CASE("packer: a staggered window starts with another pack on other lanes", "[packer]") {
+  lanepack::window_policy policy({.lookahead_steps = 3, .stagger = {.groups = 2, .shift = 1}});
+  const std::vector<std::vector<std::uint64_t>> even{{102}, {104}, {100}};
+  const std::vector<std::vector<std::uint64_t>> odd{{100}, {102}, {104}};
+  for (std::uint32_t lane = 0; lane < 4; ++lane) {
+    lanepack::pack_list packs;
+    policy.form({.steps = 3, .records_per_pack = 1, .lane = lane}, arrivals({1, 3, 2}), packs);
+    REQUIRE(arrivals_of(packs) == (lane % 2 == 0 ? even : odd));
+  }
+  // Several packs a step are those of all lanes.
+  lanepack::pack_list packs;
+  policy.form({.steps = 1, .records_per_pack = 1, .packs_per_step = 3, .lane = 1},
+              arrivals({1, 3, 2}), packs);
+  REQUIRE(arrivals_of(packs) == even);
+  REQUIRE_THROWS_AS(lanepack::window_policy({.stagger = {.groups = 0, .shift = 1}}),
+                    lanepack::invalid_option);
+}
+
 TEST_CASE("packer: window forms fewer steps at the end of the data", "[packer]") {
   lanepack::window_policy policy({.lookahead_steps = 16});
   lanepack::pack_list packs;

@@ -41,7 +41,8 @@ std::shared_ptr<const lanepack::candidate_feed> tiny_feed(const lanepack::plan_o
 
 lanepack::simulation_result simulate(const lanepack::plan_options& options,
                                      const lanepack::simulation_options& simulation) {
-  return lanepack::simulate(tiny_feed(options), lanepack::make_policy(options),
+  const auto feed = tiny_feed(options);
+  return lanepack::simulate(feed, lanepack::make_policy(options, *feed),
                             lanepack::own_lanes_assigner(simulation.micro_batching), simulation);
 }
 
