@@ -7,8 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/packer/bin_packing.hpp>
 #include <lanepack/sim/step_time.hpp>

@@ -4,6 +4,7 @@
 /// Coordinated baselines that pack a step's records into bins and deal the bins round robin:
 /// `pooled_mffd`, `pooled_ffd` and `dp_balanced`.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
