@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -416,6 +417,52 @@ TEST_CASE("loader: a fixed number of micro-batches is kept or refused at the sta
   options.micro_batch_multiple = 3;
   loader rounded(source, {}, options);
   for (auto&& step : rounded) REQUIRE(step.micro_batches() % 3 == 0);
+}
+
+TEST_CASE("loader: level micro-batches hold the same records and are alike", "[loader]") {
+  gen random(5);
+  const any_source source = lanepack_test::corpus_of(lanepack_test::random_lengths(random, 600, 6));
+  loader_options options = small_options(2, 20);
+  loader tight(source, {}, options);
+  options.micro_batching = micro_batch_rule::level;
+  loader level(source, {}, options);
+  std::uint64_t tight_spread = 0;
+  std::uint64_t level_spread = 0;
+  const auto spread_of = [](auto& step, std::set<record_ref>& records) {
+    std::uint64_t most = 0;
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    while (auto micro_batch = step.next()) {
+      const std::uint64_t tokens = micro_batch->counts().tokens;
+      REQUIRE(tokens <= 400);
+      most = std::max(most, tokens);
+      least = std::min(least, tokens);
+      for (std::size_t i = 0; i < micro_batch->counts().records; ++i) {
+        records.insert(micro_batch->record(i));
+      }
+    }
+    return most - least;
+  };
+  std::size_t several = 0;
+  while (auto step = level.next()) {
+    auto other = tight.next();
+    REQUIRE(other);
+    REQUIRE(step->micro_batches() <= other->micro_batches());
+    several += step->micro_batches() > 1 ? 1 : 0;
+    std::set<record_ref> records;
+    std::set<record_ref> expected;
+    level_spread += spread_of(*step, records);
+    tight_spread += spread_of(*other, expected);
+    REQUIRE(records.size() == 40);
+    REQUIRE(records == expected);
+  }
+  REQUIRE_FALSE(tight.next());
+  REQUIRE(several > 0);
+  REQUIRE(4 * level_spread < tight_spread);
+
+  // A fixed number is kept.
+  options.micro_batches = 12;
+  loader fixed(source, {}, options);
+  for (auto&& step : fixed) REQUIRE(step.micro_batches() == 12);
 }
 
 TEST_CASE("loader: infeasible and empty records follow their policies", "[loader]") {
