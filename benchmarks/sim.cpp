@@ -102,10 +102,15 @@ lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::s
   const lanepack::micro_batch_counts counts = simulation.sync == lanepack::sync_model::micro_batch
                                                   ? lanepack::micro_batch_counts::common
                                                   : lanepack::micro_batch_counts::own;
-  return lanepack::simulate(corpus.feed, lanepack::make_policy(options, *corpus.feed),
-                            lanepack::own_lanes_assigner(simulation.micro_batching,
-                                                         options.limits.record_multiple, counts),
-                            simulation);
+  std::optional<lanepack::any_estimator> chunk_costs;
+  if (options.limits.infeasible == lanepack::infeasible_policy::chunk) {
+    chunk_costs = corpus.feed->estimator();
+  }
+  return lanepack::simulate(
+      corpus.feed, lanepack::make_policy(options, *corpus.feed),
+      lanepack::own_lanes_assigner(simulation.micro_batching, options.limits.record_multiple,
+                                   counts, std::move(chunk_costs)),
+      simulation);
 }
 
 /// Names with `baselines` replaced by all of theirs.
@@ -244,11 +249,16 @@ exit_code run(command_line& line) {
   baseline_options.micro_batches = args.micro_batches.value_or(1);
   baseline_options.padding_cost_per_1024 = lanepack::padding_cost_of(estimator);
   args.policies = expanded(args.policies);
-  args.policy.apply_to(options, estimator);
   options.policy = "sequential";
+  args.policy.apply_to(options, estimator);
   // A misspelt policy is found before the first corpus is simulated.
   for (const std::string& policy : args.policies) {
-    if (lanepack::find_baseline(policy) != nullptr) continue;
+    if (lanepack::find_baseline(policy) != nullptr) {
+      if (options.limits.infeasible != lanepack::infeasible_policy::chunk) continue;
+      lanepack::detail::throw_invalid_option(
+          "--infeasible", "chunk with the baseline " + policy,
+          "fail, skip_and_count or truncate, as baselines do not cut records");
+    }
     options.policy = policy;
     lanepack::validate(options);
   }

@@ -63,6 +63,11 @@ $run --policy window,pooled_mffd >table.txt
 for text in 'window b\.' 'rel\. time' 'fastest coordinated' 'pooled_mffd [0-9]+$'; do
   grep -qE "$text" table.txt || fail "the table does not say '$text'"
 done
+# Records above the capacity can be cut into chunks, and baselines do not cut.
+chunks="$run --capacity-tokens 2048 --infeasible chunk"
+$chunks --policy window --sync microbatch --json >chunks.json
+[ "$(value window records_emitted chunks.json)" = $((8 * 16 * 32)) ] || fail "chunks lost records"
+expect 2 'infeasible.*pooled_mffd' $chunks --policy pooled_mffd
 expect 2 'excludes' $run --microbatch-overhead 3
 expect 2 'micro_batches' $run --micro-batches 0
 expect 2 'micro_batch_rule' $run --micro-batching loose

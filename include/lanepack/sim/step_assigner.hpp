@@ -4,10 +4,12 @@
 /// How the records of a step become micro-batches of ranks, in a simulation.
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -15,8 +17,11 @@
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/sim/step_assignment.hpp>
 
@@ -124,23 +129,51 @@ struct record_columns {
   }
 };
 
-/// Cuts the records of every rank into micro-batches with a `micro_batcher`.
+/// What the first `prefix` tokens of a record cost, scaled so that all of them cost `cost`.
+[[nodiscard]] inline std::uint64_t cost_of_prefix(const any_estimator& estimator,
+                                                  std::uint64_t tokens, std::uint64_t cost,
+                                                  std::uint64_t prefix) {
+  if (prefix == 0) return 0;
+  if (prefix >= tokens) return cost;
+  const std::array<record_shape, 2> shapes{record_shape{.tokens = prefix, .loss_tokens = prefix},
+                                           record_shape{.tokens = tokens, .loss_tokens = tokens}};
+  std::array<std::uint64_t, 2> costs{};
+  estimator.costs(shapes, costs);
+  if (costs[1] == 0) return 0;
+  return static_cast<std::uint64_t>(static_cast<uint128>(cost) * costs[0] / costs[1]);
+}
+
+/// Cuts the records of every rank into micro-batches with a `micro_batcher`, and those above the
+/// capacity into chunks where an estimator is there to say what a chunk costs.
 class rank_micro_batcher {
  public:
-  rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts)
-      : batcher_(options), counts_(counts) {}
+  rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts,
+                     std::optional<any_estimator> chunk_costs = std::nullopt,
+                     std::uint32_t record_multiple = 1)
+      : batcher_(options),
+        counts_(counts),
+        chunk_costs_(std::move(chunk_costs)),
+        record_multiple_(record_multiple) {
+    if (chunk_costs_) chunked_.emplace(options, record_multiple);
+  }
 
   /// @param records  Of all ranks, those of a rank next to each other.
   /// @param ends     For every rank, the number of records of it and the ranks before it.
   void form(const record_columns& records, std::span<const std::size_t> ends,
             step_assignment& out) {
     if (bins_.size() < ends.size()) bins_.resize(ends.size());
+    if (chunks_.size() < ends.size()) chunks_.resize(ends.size());
     std::size_t most = 0;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
       const std::size_t count = ends[rank] - first;
-      batcher_.form(std::span(records.rooms).subspan(first, count), bins_[rank],
-                    std::span(records.costs).subspan(first, count));
+      const std::span rooms = std::span(records.rooms).subspan(first, count);
+      const std::span costs = std::span(records.costs).subspan(first, count);
+      if (chunked_) {
+        chunked_->form(rooms, bins_[rank], chunks_[rank], costs);
+      } else {
+        batcher_.form(rooms, bins_[rank], costs);
+      }
       most = std::max(most, bins_[rank].size());
     }
     out.clear();
@@ -148,21 +181,51 @@ class rank_micro_batcher {
       const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
       const std::size_t count = ends[rank] - first;
       if (counts_ == micro_batch_counts::common && bins_[rank].size() < most) {
-        batcher_.form_exactly(static_cast<std::uint32_t>(most),
-                              std::span(records.rooms).subspan(first, count), bins_[rank],
-                              std::span(records.costs).subspan(first, count));
+        form_exactly(static_cast<std::uint32_t>(most), rank,
+                     std::span(records.rooms).subspan(first, count),
+                     std::span(records.costs).subspan(first, count));
       }
       for (std::size_t i = 0; i < bins_[rank].size(); ++i) {
-        out.add(records.micro_batch(bins_[rank][i], first));
+        simulated_micro_batch micro_batch = records.micro_batch(bins_[rank][i], first);
+        if (i < chunks_[rank].size()) take_chunk(chunks_[rank][i], micro_batch);
+        out.add(micro_batch);
       }
       out.close_rank();
     }
   }
 
  private:
+  void form_exactly(std::uint32_t micro_batches, std::size_t rank,
+                    std::span<const std::uint64_t> rooms, std::span<const std::uint64_t> costs) {
+    if (chunks_[rank].empty()) {
+      batcher_.form_exactly(micro_batches, rooms, bins_[rank], costs);
+      return;
+    }
+    micro_batch_options options = batcher_.options();
+    options.micro_batches = micro_batches;
+    options.multiple_of = 1;
+    chunked_micro_batcher(options, record_multiple_).form(rooms, bins_[rank], chunks_[rank], costs);
+  }
+
+  /// Leaves of a whole record's micro-batch what the chunk is; its first chunk counts as the
+  /// record.
+  void take_chunk(const record_chunk& chunk, simulated_micro_batch& micro_batch) const {
+    const std::uint64_t tokens = micro_batch.tokens;
+    const std::uint64_t cost = micro_batch.cost;
+    const std::uint64_t end = std::min(chunk.prefix_tokens + chunk.tokens, tokens);
+    micro_batch.tokens = end - chunk.prefix_tokens;
+    micro_batch.cost = cost_of_prefix(*chunk_costs_, tokens, cost, end) -
+                       cost_of_prefix(*chunk_costs_, tokens, cost, chunk.prefix_tokens);
+    micro_batch.records = chunk.index == 0 ? 1 : 0;
+  }
+
   micro_batcher batcher_;
   micro_batch_counts counts_;
+  std::optional<any_estimator> chunk_costs_;
+  std::uint32_t record_multiple_;
+  std::optional<chunked_micro_batcher> chunked_;
   std::vector<micro_batch_list> bins_;
+  std::vector<std::vector<record_chunk>> chunks_;
 };
 
 }  // namespace detail
@@ -174,9 +237,13 @@ class own_lanes_assigner {
   /// @param counts  `common` where ranks meet in every micro-batch: the number is common knowledge
   ///                where every rank plans all packs, and takes an agreement on one integer a step
   ///                (or a fixed `micro_batches`) where a rank plans its own lanes only.
+  /// @param chunk_costs  Where records above the capacity are cut into chunks: says what the first
+  ///                     tokens of a record cost. Else such records are refused.
   explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1,
-                              micro_batch_counts counts = micro_batch_counts::own)
-      : batcher_(options, counts), record_multiple_(record_multiple) {}
+                              micro_batch_counts counts = micro_batch_counts::own,
+                              std::optional<any_estimator> chunk_costs = std::nullopt)
+      : batcher_(options, counts, std::move(chunk_costs), record_multiple),
+        record_multiple_(record_multiple) {}
 
   /// @pre  `ranks` divides the number of packs.
   void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {
