@@ -1,0 +1,377 @@
+#pragma once
+
+/// @file
+/// The policy `replicated`: every rank plans the packs of all lanes.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/arithmetic.hpp>
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/random.hpp>
+#include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/cost_distribution.hpp>
+#include <lanepack/packer/cost_order.hpp>
+#include <lanepack/packer/formed_packs.hpp>
+#include <lanepack/packer/levelled_packs.hpp>
+#include <lanepack/packer/outlier_steps.hpp>
+#include <lanepack/packer/partitioner.hpp>
+#include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/sequential.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// Options of `replicated_policy`.
+struct replicated_options {
+  /// Steps that are formed together (K), at least 1; also all that the policy buffers.
+  std::uint32_t lookahead_steps = 16;
+  /// What the run's records cost, whose means the limits refer to; null: the means of each window.
+  std::shared_ptr<const cost_distribution> costs = nullptr;
+  /// Limits on the cost and the tokens of a step over the run's mean, in parts per million, above
+  /// 1'000'000; nullopt: none.
+  std::optional<std::uint32_t> max_step_cost_ppm = std::nullopt;
+  std::optional<std::uint32_t> max_step_tokens_ppm = 1'500'000;
+  /// Mean weight that the tokens of a window's dearest 1 % of records keep where a loss is divided
+  /// by its step's tokens, in parts per million of the mean token's weight: steps with outliers are
+  /// limited further for it, though not below the mean. 0: no such wish; it is also ignored where
+  /// `max_step_tokens_ppm` is nullopt.
+  std::uint32_t min_token_weight_ppm = 900'000;
+  /// How packs without outliers are balanced. Steps get packs that are neighbours in cost, so
+  /// little is gained by more.
+  partition_options partition = {.swap_rounds = 2, .tolerance_shift = 8};
+};
+
+/// What a planner's policy has done so far.
+struct replicated_statistics {
+  /// Steps formed, and those of them made for outliers.
+  std::uint64_t steps = 0;
+  std::uint64_t outlier_steps = 0;
+  /// Steps above a limit, because a record or a window's mean alone exceeds it.
+  std::uint64_t steps_above_token_limit = 0;
+  std::uint64_t steps_above_cost_limit = 0;
+
+  friend bool operator==(const replicated_statistics&, const replicated_statistics&) = default;
+};
+
+/// Forms the K x L packs of a window together and gives each step packs of nearly equal cost.
+///
+/// Outliers, records that cost more than a pack's share, get steps of their own, in which every
+/// pack costs as much as the dearest (see `detail::outlier_steps`); all other records are split
+/// into balanced packs, and each step gets L neighbours in the order of cost. Steps of a window
+/// stand in keyed order. In a step, packs are dealt so that any power of two of neighbouring lanes
+/// holds an even sample of them; inside a pack records stand in arrival order.
+///
+/// It holds nothing between windows: any step can be planned without the ones before, every rank
+/// plans the same bytes, and a record waits K - 1 steps at most. Every rank knows all packs of a
+/// step, hence its global counts.
+///
+/// The limits are kept by every step unless the window's mean or a single record beside the
+/// cheapest others exceeds them; such steps are counted.
+///
+/// @thread_safety  None: one thread per object.
+/// @determinism    Integers only; a window depends on its own arrivals and first step alone.
+class replicated_policy {
+ public:
+  /// @throws invalid_option if an option is outside its range.
+  explicit replicated_policy(const replicated_options& options = {})
+      : options_(options), regular_(options.partition) {
+    if (options.lookahead_steps == 0) {
+      detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
+    }
+    for (const auto& [name, limit] :
+         {std::pair("max_step_cost_ppm", options.max_step_cost_ppm),
+          std::pair("max_step_tokens_ppm", options.max_step_tokens_ppm)}) {
+      if (limit && *limit <= million) {
+        detail::throw_invalid_option(name, std::to_string(*limit),
+                                     "more than 1000000, which is the mean");
+      }
+    }
+    if (options.min_token_weight_ppm >= million) {
+      detail::throw_invalid_option("min_token_weight_ppm",
+                                   std::to_string(options.min_token_weight_ppm),
+                                   "below 1000000, which is the mean token's weight");
+    }
+  }
+
+  [[nodiscard]] std::string name() const { return "replicated"; }
+  [[nodiscard]] policy_scope scope() const noexcept { return policy_scope::all_lanes; }
+  [[nodiscard]] std::uint32_t window_steps() const noexcept { return options_.lookahead_steps; }
+  [[nodiscard]] std::uint32_t buffered_steps() const noexcept { return 0; }
+
+  /// Appends the packs of the window's steps. A window of more than `max_ordered_records` is
+  /// planned in parts.
+  /// @param arrivals  In arrival order.
+  /// @throws state_error if `arrivals` are not exactly the records of these steps, or a step alone
+  ///         has more than `max_ordered_records`.
+  /// @complexity  O(n log packs-of-a-group) and a radix sort; no allocation once the scratch, about
+  ///              50 bytes a record, has grown, `out` aside.
+  void form(const step_window& window, std::span<const candidate> arrivals, pack_list& out) {
+    detail::check_arrivals("replicated", window, arrivals);
+    const std::size_t a_step =
+        static_cast<std::size_t>(window.packs_per_step) * window.records_per_pack;
+    if (a_step > max_ordered_records) {
+      detail::throw_state_error("replicated: found a step of " + std::to_string(a_step) +
+                                " records, expected at most " +
+                                std::to_string(max_ordered_records));
+    }
+    const std::size_t most_steps = max_ordered_records / a_step;
+    for (std::uint32_t first = 0; first < window.steps;) {
+      const auto steps =
+          static_cast<std::uint32_t>(std::min<std::size_t>(most_steps, window.steps - first));
+      form_part(window.first_step + first,
+                {.steps = steps,
+                 .packs = window.packs_per_step,
+                 .records_per_pack = window.records_per_pack},
+                arrivals.subspan(first * a_step, steps * a_step), out);
+      first += steps;
+    }
+  }
+
+  [[nodiscard]] std::span<const candidate> held() const noexcept { return {}; }
+  [[nodiscard]] policy_state save() const { return {}; }
+  /// @throws state_error if the state is not empty.
+  void restore(const policy_state& state, std::span<const candidate> held) {
+    detail::check_no_memory("replicated", state, held);
+  }
+
+  /// What this object has done so far.
+  [[nodiscard]] const replicated_statistics& statistics() const noexcept { return statistics_; }
+
+ private:
+  static constexpr std::uint32_t million = 1'000'000;
+
+  struct ranked_pack {
+    std::uint64_t amount;
+    std::uint32_t pack;
+  };
+
+  void form_part(step_index first_step, detail::window_totals window,
+                 std::span<const candidate> arrivals, pack_list& out) {
+    read(arrivals, window);
+    const detail::step_limits limits = limits_of(window);
+    const std::uint32_t weight =
+        limits.tokens == detail::step_limits::none ? 0 : options_.min_token_weight_ppm;
+    const std::uint32_t special =
+        outliers_.form(order_.sort_descending(costs_), tokens_, window, limits, weight, packs_);
+    regular_.form(outliers_.rest(), window.records_per_pack, packs_);
+    order_packs(window, special, limits);
+    emit(first_step, window, arrivals, out);
+    count(window, special, limits);
+  }
+
+  void read(std::span<const candidate> arrivals, detail::window_totals& window) {
+    costs_.resize(arrivals.size());
+    tokens_.resize(arrivals.size());
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      LANEPACK_ASSERT(i == 0 || arrivals[i - 1].arrival < arrivals[i].arrival);
+      costs_[i] = arrivals[i].cost;
+      tokens_[i] = arrivals[i].tokens;
+      window.cost += arrivals[i].cost;
+      window.tokens += arrivals[i].tokens;
+    }
+  }
+
+  [[nodiscard]] detail::step_limits limits_of(const detail::window_totals& window) const {
+    detail::step_limits limits;
+    const std::uint64_t records = window.records_of_a_step();
+    const auto limit = [](std::uint64_t mean, std::uint32_t ppm) {
+      return static_cast<std::uint64_t>(static_cast<uint128>(mean) * ppm / million);
+    };
+    if (options_.max_step_tokens_ppm) {
+      limits.tokens = limit(options_.costs ? options_.costs->mean_tokens(records)
+                                           : ceil_div(window.tokens, window.steps),
+                            *options_.max_step_tokens_ppm);
+    }
+    if (options_.max_step_cost_ppm) {
+      limits.cost = limit(
+          options_.costs ? options_.costs->mean_cost(records) : ceil_div(window.cost, window.steps),
+          *options_.max_step_cost_ppm);
+    }
+    return limits;
+  }
+
+  /// Sets the order in which packs go to steps, L to each, those of outlier steps first and dearer
+  /// packs of a step before cheaper ones.
+  void order_packs(const detail::window_totals& window, std::uint32_t special,
+                   const detail::step_limits& limits) {
+    const std::size_t first = std::size_t{special} * window.packs;
+    by_cost_.resize(packs_.costs.size());
+    for (std::size_t pack = 0; pack < by_cost_.size(); ++pack) {
+      by_cost_[pack] = {packs_.costs[pack], static_cast<std::uint32_t>(pack)};
+    }
+    const auto dearer = [](const ranked_pack& a, const ranked_pack& b) {
+      return a.amount != b.amount ? a.amount > b.amount : a.pack < b.pack;
+    };
+    const auto at = [this](std::size_t pack) {
+      return by_cost_.begin() + static_cast<std::ptrdiff_t>(pack);
+    };
+    for (std::size_t pack = 0; pack < first; pack += window.packs) {
+      std::sort(at(pack), at(pack + window.packs), dearer);
+    }
+    std::sort(at(first), by_cost_.end(), dearer);
+    if (!limits.any()) return;
+
+    step_tokens_.assign(window.steps, 0);
+    step_costs_.assign(window.steps, 0);
+    measure(window, 0, special);
+    if (surely_within(window, special, limits)) return;
+    measure(window, special, window.steps);
+    for (std::uint32_t step = special; step < window.steps; ++step) {
+      if (step_tokens_[step] <= limits.tokens && step_costs_[step] <= limits.cost) continue;
+      spread(window, special);
+      return;
+    }
+  }
+
+  /// Whether the steps without outliers keep the limits by the number of tokens that their cost
+  /// allows, which reads records in order and not pack by pack.
+  [[nodiscard]] bool surely_within(const detail::window_totals& window, std::uint32_t special,
+                                   const detail::step_limits& limits) const {
+    const std::size_t first = std::size_t{special} * window.packs;
+    std::uint64_t dearest_step = 0;
+    for (std::size_t pack = first; pack < first + window.packs; ++pack) {
+      dearest_step += by_cost_[pack].amount;
+    }
+    if (dearest_step > limits.cost) return false;
+    if (limits.tokens == detail::step_limits::none) return true;
+    const std::uint64_t cost_per_token =
+        ceil_div(dearest_step, std::max<std::uint64_t>(1, limits.tokens));
+    bool dense = true;
+    for (std::size_t i = 0; i < costs_.size(); ++i) {
+      dense &= static_cast<uint128>(tokens_[i]) * cost_per_token <= costs_[i];
+    }
+    return dense;
+  }
+
+  /// Sums up the tokens and the cost of steps.
+  void measure(const detail::window_totals& window, std::uint32_t first, std::uint32_t last) {
+    pack_tokens_.resize(packs_.costs.size());
+    for (std::uint32_t step = first; step < last; ++step) {
+      step_tokens_[step] = step_costs_[step] = 0;
+      for (std::size_t i = std::size_t{step} * window.packs;
+           i < (std::size_t{step} + 1) * window.packs; ++i) {
+        const std::size_t pack = by_cost_[i].pack;
+        std::uint64_t tokens = 0;
+        const std::size_t begin = pack * window.records_per_pack;
+        for (std::size_t k = begin; k < begin + window.records_per_pack; ++k) {
+          tokens += tokens_[detail::descending_key_index(packs_.keys[k])];
+        }
+        pack_tokens_[pack] = tokens;
+        step_tokens_[step] += tokens;
+        step_costs_[step] += packs_.costs[pack];
+      }
+    }
+  }
+
+  /// Gives every step without outliers an even sample of the packs by tokens.
+  void spread(const detail::window_totals& window, std::uint32_t special) {
+    const std::size_t first = std::size_t{special} * window.packs;
+    const std::size_t steps = window.steps - special;
+    by_tokens_.clear();
+    for (std::size_t i = first; i < by_cost_.size(); ++i) {
+      by_tokens_.push_back({pack_tokens_[by_cost_[i].pack], by_cost_[i].pack});
+    }
+    std::sort(by_tokens_.begin(), by_tokens_.end(), [](const ranked_pack& a, const ranked_pack& b) {
+      return a.amount != b.amount ? a.amount > b.amount : a.pack < b.pack;
+    });
+    for (std::size_t i = 0; i < by_tokens_.size(); ++i) {
+      const std::size_t round = i / steps;
+      const std::size_t step = round % 2 == 0 ? i % steps : steps - 1 - i % steps;
+      by_cost_[first + step * window.packs + round] = by_tokens_[i];
+    }
+    measure(window, special, window.steps);
+  }
+
+  void emit(step_index first_step, const detail::window_totals& window,
+            std::span<const candidate> arrivals, pack_list& out) {
+    const random_key key{.stage = random_stage::step_order};
+    steps_.resize(window.steps);
+    std::iota(steps_.begin(), steps_.end(), 0U);
+    for (std::uint32_t i = window.steps; i > 1; --i) {
+      std::swap(steps_[i - 1], steps_[random_below(counter_random(key, first_step + i - 1), i)]);
+    }
+    order_lanes(window.packs);
+    // Records are read in order and written to their packs, which keeps them in arrival order.
+    const std::size_t b = window.records_per_pack;
+    const std::span<candidate> records = out.add_packs(packs_.costs.size(), b);
+    pack_of_.resize(arrivals.size());
+    cursors_.resize(packs_.costs.size());
+    std::uint32_t to = 0;
+    for (std::uint32_t step = 0; step < window.steps; ++step) {
+      const ranked_pack* const packs = by_cost_.data() + std::size_t{steps_[step]} * window.packs;
+      const std::uint64_t bits = counter_random_block(key, first_step + step)[1];
+      const auto turn = static_cast<std::uint32_t>(random_below(bits, window.packs));
+      for (const std::uint32_t rank : rank_of_lane_) {
+        const std::uint32_t turned =
+            rank < window.packs - turn ? rank + turn : rank - (window.packs - turn);
+        const std::uint64_t* const keys = packs_.keys.data() + packs[turned].pack * b;
+        for (std::size_t i = 0; i < b; ++i) pack_of_[detail::descending_key_index(keys[i])] = to;
+        cursors_[to] = static_cast<std::uint32_t>(to * b);
+        ++to;
+      }
+    }
+    for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      records[cursors_[pack_of_[i]]++] = arrivals[i];
+    }
+  }
+
+  /// Says which of a step's packs, in order of cost, each lane gets: the lanes' numbers with their
+  /// bits reversed, ranked.
+  void order_lanes(std::uint32_t lanes) {
+    if (rank_of_lane_.size() == lanes) return;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> reversed(lanes);
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+      std::uint32_t bits = 0;
+      for (unsigned bit = 0; bit < 32; ++bit) bits |= ((lane >> bit) & 1U) << (31 - bit);
+      reversed[lane] = {bits, lane};
+    }
+    std::sort(reversed.begin(), reversed.end());
+    rank_of_lane_.resize(lanes);
+    for (std::uint32_t rank = 0; rank < lanes; ++rank) rank_of_lane_[reversed[rank].second] = rank;
+  }
+
+  void count(const detail::window_totals& window, std::uint32_t special,
+             const detail::step_limits& limits) {
+    statistics_.steps += window.steps;
+    statistics_.outlier_steps += special;
+    if (!limits.any()) return;
+    for (std::uint32_t step = 0; step < window.steps; ++step) {
+      statistics_.steps_above_token_limit += step_tokens_[step] > limits.tokens ? 1 : 0;
+      statistics_.steps_above_cost_limit += step_costs_[step] > limits.cost ? 1 : 0;
+    }
+  }
+
+  replicated_options options_;
+  replicated_statistics statistics_;
+  detail::cost_order order_;
+  detail::outlier_steps outliers_;
+  detail::levelled_packs regular_;
+
+  // Of the window that is being formed.
+  std::vector<std::uint64_t> costs_;
+  std::vector<std::uint64_t> tokens_;
+  detail::formed_packs packs_;
+  std::vector<ranked_pack> by_cost_;
+  std::vector<ranked_pack> by_tokens_;
+  std::vector<std::uint64_t> pack_tokens_;
+  std::vector<std::uint64_t> step_tokens_;
+  std::vector<std::uint64_t> step_costs_;
+  std::vector<std::uint32_t> steps_;
+  std::vector<std::uint32_t> rank_of_lane_;
+  std::vector<std::uint32_t> pack_of_;
+  std::vector<std::uint32_t> cursors_;
+};
+
+static_assert(lookahead_policy<replicated_policy>);
+
+}  // namespace lanepack::inline LANEPACK_ABI
