@@ -16,10 +16,13 @@ struct formed_packs {
   std::vector<std::uint64_t> keys;
   /// Cost of every pack.
   std::vector<std::uint64_t> costs;
+  /// Tokens of every pack, where tokens are limited.
+  std::vector<std::uint64_t> tokens;
 
   void clear() noexcept {
     keys.clear();
     costs.clear();
+    tokens.clear();
   }
 };
 

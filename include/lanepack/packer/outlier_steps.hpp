@@ -39,6 +39,10 @@ struct window_totals {
   [[nodiscard]] constexpr std::uint64_t records_of_a_step() const noexcept {
     return static_cast<std::uint64_t>(packs) * records_per_pack;
   }
+  /// Mean cost of a pack, rounded down.
+  [[nodiscard]] constexpr std::uint64_t share() const noexcept {
+    return cost / (static_cast<std::uint64_t>(steps) * packs);
+  }
 };
 
 /// Takes the outliers of a window out of it, together with what fills their steps.
@@ -66,35 +70,28 @@ class outlier_steps {
   ///                  the mean. 0: no such wish.
   /// @param out       Gets the packs of these steps, step by step.
   /// @return          Number of steps formed; `rest()` has what is left.
-  /// @complexity      O(1) without an outlier, otherwise O(n) and O(log n) for every record of the
-  ///                  steps formed.
+  /// @complexity      O(n), and O(log n) for every record of the steps formed.
   std::uint32_t form(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> tokens,
                      const window_totals& window, const step_limits& limits,
                      std::uint32_t weight_ppm, formed_packs& out) {
-    keys_ = keys;
-    window_ = window;
-    out.clear();
-    taken_ = 0;
-    if (window.steps < 2 || !has_outlier_in_front()) return 0;
-
     limits_ = limits;
-    if (limits.any()) {
-      tokens_.resize(keys.size());
-      for (std::size_t at = 0; at < keys.size(); ++at) {
-        tokens_[at] = tokens[descending_key_index(keys[at])];
+    if (weight_ppm != 0) {
+      const std::uint32_t scale = scale_of_sample(window.packs);
+      if (scale > 1) {
+        use_sample(keys, tokens, window, scale);
+        find_limit(weight_ppm, out);
+        limits_.tokens = saturating_mul(limits_.tokens, scale);
+        limits_.cost = limits.cost;
+        weight_ppm = 0;
       }
     }
-    for (int attempt = 0;; ++attempt) {
-      out.clear();
-      form_steps(out);
-      if (weight_ppm == 0 || attempt == most_attempts || !limit_further(weight_ppm)) break;
-    }
+    use(keys, tokens, window);
+    find_limit(weight_ppm, out);
     return window.steps - steps_left_;
   }
 
   /// Keys of the records that are left, sorted.
   [[nodiscard]] std::span<const std::uint64_t> rest() {
-    if (taken_ == 0) return keys_;
     rest_.clear();
     const auto n = static_cast<std::uint32_t>(keys_.size());
     for (std::uint32_t at = at_or_after(0); at < n; at = at_or_after(at + 1)) {
@@ -106,6 +103,51 @@ class outlier_steps {
  private:
   /// Attempts at reaching the wanted weight after the first.
   static constexpr int most_attempts = 3;
+
+  /// How much smaller a window of the same kind may be from which a limit is found.
+  [[nodiscard]] static std::uint32_t scale_of_sample(std::uint32_t packs) noexcept {
+    constexpr std::uint32_t enough_packs = 64;
+    std::uint32_t scale = std::max(1U, packs / enough_packs);
+    while (packs % scale != 0) --scale;
+    return scale;
+  }
+
+  void use(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> tokens,
+           const window_totals& window) {
+    keys_ = keys;
+    window_ = window;
+    if (!limits_.any()) return;
+    tokens_.resize(keys.size());
+    for (std::size_t at = 0; at < keys.size(); ++at) {
+      tokens_[at] = tokens[descending_key_index(keys[at])];
+    }
+  }
+
+  /// Uses every `scale`-th record, in order of cost, as a window with fewer packs a step.
+  void use_sample(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> tokens,
+                  const window_totals& window, std::uint32_t scale) {
+    sample_.clear();
+    for (std::size_t at = scale / 2; at < keys.size(); at += scale) sample_.push_back(keys[at]);
+    window_totals small = window;
+    small.packs /= scale;
+    small.cost = small.tokens = 0;
+    for (const std::uint64_t key : sample_) {
+      small.cost += descending_key_cost(key);
+      small.tokens += tokens[descending_key_index(key)];
+    }
+    if (limits_.tokens != step_limits::none) limits_.tokens /= scale;
+    if (limits_.cost != step_limits::none) limits_.cost /= scale;
+    use(sample_, tokens, small);
+  }
+
+  /// Forms the steps, with lower limits until the wanted weight is reached.
+  void find_limit(std::uint32_t weight_ppm, formed_packs& out) {
+    for (int attempt = 0;; ++attempt) {
+      out.clear();
+      form_steps(out);
+      if (weight_ppm == 0 || attempt == most_attempts || !limit_further(weight_ppm)) return;
+    }
+  }
 
   [[nodiscard]] std::uint64_t cost(std::size_t at) const noexcept {
     return descending_key_cost(keys_[at]);
@@ -128,12 +170,12 @@ class outlier_steps {
   void take(std::uint32_t at) noexcept {
     after_[at] = at + 1;
     before_[at + 1] = at;
-    ++taken_;
     const std::uint64_t taken_cost = cost(at);
     pack_cost_ += taken_cost;
     cost_left_ -= taken_cost;
     if (!limits_.any()) return;
     const std::uint64_t taken_tokens = tokens(at);
+    pack_tokens_ += taken_tokens;
     step_tokens_ += taken_tokens;
     step_cost_ += taken_cost;
     if (at < longest_) step_longest_tokens_ += taken_tokens;
@@ -143,19 +185,12 @@ class outlier_steps {
     }
   }
 
-  [[nodiscard]] bool has_outlier_in_front() const noexcept {
-    std::uint64_t sum = cost(0);
-    for (std::size_t i = 1; i < window_.records_per_pack; ++i) sum += cost(keys_.size() - i);
-    return sum > window_.cost / (static_cast<std::uint64_t>(window_.steps) * window_.packs);
-  }
-
   void form_steps(formed_packs& out) {
     const std::size_t n = keys_.size();
     after_.resize(n + 1);
     before_.resize(n + 1);
     std::iota(after_.begin(), after_.end(), 0U);
     std::iota(before_.begin(), before_.end(), 0U);
-    taken_ = 0;
     cost_left_ = window_.cost;
     tokens_left_ = window_.tokens;
     steps_left_ = window_.steps;
@@ -203,10 +238,11 @@ class outlier_steps {
     std::uint64_t open_slots = slots - heads_.size();
     for (std::uint32_t pack = 0; pack < window_.packs; ++pack) {
       std::uint32_t count = window_.records_per_pack;
-      pack_cost_ = 0;
+      pack_cost_ = pack_tokens_ = 0;
       if (pack < heads_.size()) {
         out.keys.push_back(keys_[heads_[pack]]);
         pack_cost_ = cost(heads_[pack]);
+        if (limits_.any()) pack_tokens_ = tokens(heads_[pack]);
         --count;
       }
       for (; count > 0; --count, --open_slots) {
@@ -217,6 +253,7 @@ class outlier_steps {
         take(at);
       }
       out.costs.push_back(pack_cost_);
+      if (limits_.any()) out.tokens.push_back(pack_tokens_);
     }
     --steps_left_;
     if (!limits_.any()) return;
@@ -358,13 +395,13 @@ class outlier_steps {
   std::span<const std::uint64_t> keys_;
   /// By place.
   std::vector<std::uint64_t> tokens_;
+  std::vector<std::uint64_t> sample_;
   window_totals window_;
   step_limits limits_;
 
   // What is left of it.
   std::vector<std::uint32_t> after_;
   std::vector<std::uint32_t> before_;
-  std::size_t taken_ = 0;
   std::uint32_t steps_left_ = 1;
   std::uint64_t cost_left_ = 0;
   std::uint64_t tokens_left_ = 0;
@@ -374,6 +411,7 @@ class outlier_steps {
   std::vector<std::uint32_t> heads_;
   std::vector<sums> cheapest_;
   std::uint64_t pack_cost_ = 0;
+  std::uint64_t pack_tokens_ = 0;
   std::uint64_t step_tokens_ = 0;
   std::uint64_t step_cost_ = 0;
   std::size_t found_ = 0;

@@ -154,6 +154,9 @@ class replicated_policy {
     std::uint64_t amount;
     std::uint32_t pack;
   };
+  [[nodiscard]] static bool larger(const ranked_pack& a, const ranked_pack& b) noexcept {
+    return a.amount != b.amount ? a.amount > b.amount : a.pack < b.pack;
+  }
 
   void form_part(step_index first_step, detail::window_totals window,
                  std::span<const candidate> arrivals, pack_list& out) {
@@ -161,9 +164,15 @@ class replicated_policy {
     const detail::step_limits limits = limits_of(window);
     const std::uint32_t weight =
         limits.tokens == detail::step_limits::none ? 0 : options_.min_token_weight_ppm;
-    const std::uint32_t special =
-        outliers_.form(order_.sort_descending(costs_), tokens_, window, limits, weight, packs_);
-    regular_.form(outliers_.rest(), window.records_per_pack, packs_);
+    packs_.clear();
+    std::uint32_t special = 0;
+    if (dearest_ + cheapest_ > window.share() && window.steps > 1) {
+      const std::span<const std::uint64_t> keys = order_.sort_descending(costs_);
+      special = outliers_.form(keys, tokens_, window, limits, weight, packs_);
+      split_sorted(outliers_.rest(), window.records_per_pack, limits);
+    } else {
+      split(window.records_per_pack, limits);
+    }
     order_packs(window, special, limits);
     emit(first_step, window, arrivals, out);
     count(window, special, limits);
@@ -172,12 +181,107 @@ class replicated_policy {
   void read(std::span<const candidate> arrivals, detail::window_totals& window) {
     costs_.resize(arrivals.size());
     tokens_.resize(arrivals.size());
+    dearest_ = 0;
+    // A heap of the cheapest records that a pack could hold beside the dearest.
+    const std::size_t others = window.records_per_pack - 1;
+    small_.clear();
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
       LANEPACK_ASSERT(i == 0 || arrivals[i - 1].arrival < arrivals[i].arrival);
-      costs_[i] = arrivals[i].cost;
+      const std::uint64_t cost = arrivals[i].cost;
+      costs_[i] = cost;
       tokens_[i] = arrivals[i].tokens;
-      window.cost += arrivals[i].cost;
-      window.tokens += arrivals[i].tokens;
+      window.cost += cost;
+      window.tokens += tokens_[i];
+      dearest_ = std::max(dearest_, cost);
+      if (small_.size() < others) {
+        small_.push_back(cost);
+        std::push_heap(small_.begin(), small_.end());
+      } else if (others != 0 && cost < small_.front()) {
+        std::pop_heap(small_.begin(), small_.end());
+        small_.back() = cost;
+        std::push_heap(small_.begin(), small_.end());
+      }
+    }
+    cheapest_ = std::accumulate(small_.begin(), small_.end(), std::uint64_t{0});
+  }
+
+  // Packs without outliers are formed out of stretches of arrivals, so that what is read and
+  // written together stays in a processor's near caches. Stretches are long enough to have nearly
+  // the same mean, and steps get packs of the same cost in any case.
+
+  /// Packs in the stretches up to and with number `stretch`.
+  [[nodiscard]] static std::size_t packs_before(std::size_t stretch, std::size_t stretches,
+                                                std::size_t packs) noexcept {
+    return packs * stretch / stretches;
+  }
+  [[nodiscard]] static std::size_t stretches_of(std::size_t records) noexcept {
+    constexpr std::size_t records_of_a_stretch = 16384;
+    return std::max<std::size_t>(1, records / records_of_a_stretch);
+  }
+
+  void form_stretch(std::span<const std::uint64_t> keys, std::uint32_t b,
+                    const detail::step_limits& limits) {
+    regular_.form(keys, b, packs_);
+    if (!limits.any()) return;
+    for (std::size_t pack = packs_.tokens.size(); pack < packs_.costs.size(); ++pack) {
+      std::uint64_t tokens = 0;
+      for (std::size_t i = pack * b; i < (pack + 1) * b; ++i) {
+        tokens += tokens_[detail::descending_key_index(packs_.keys[i])];
+      }
+      packs_.tokens.push_back(tokens);
+    }
+  }
+
+  /// Forms balanced packs of all records.
+  void split(std::uint32_t b, const detail::step_limits& limits) {
+    const std::size_t packs = costs_.size() / b;
+    const std::size_t stretches = std::min(packs, stretches_of(costs_.size()));
+    for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
+      const std::size_t first = packs_before(stretch, stretches, packs) * b;
+      const std::size_t last = packs_before(stretch + 1, stretches, packs) * b;
+      const std::span<std::uint64_t> keys =
+          order_.sort_descending(std::span(costs_).subspan(first, last - first));
+      for (std::uint64_t& key : keys) key += first;
+      form_stretch(keys, b, limits);
+    }
+  }
+
+  /// Forms balanced packs of the records that outlier steps leave, as `split` would.
+  /// @param keys  Sorted.
+  void split_sorted(std::span<const std::uint64_t> keys, std::uint32_t b,
+                    const detail::step_limits& limits) {
+    const std::size_t packs = keys.size() / b;
+    const std::size_t stretches = std::min(packs, stretches_of(keys.size()));
+    if (stretches < 2) {
+      form_stretch(keys, b, limits);
+      return;
+    }
+    constexpr std::uint16_t taken = 0xffff;
+    stretch_of_.assign(costs_.size(), 0);
+    for (const std::uint64_t key : packs_.keys) {
+      stretch_of_[detail::descending_key_index(key)] = taken;
+    }
+    std::size_t seen = 0;
+    std::size_t stretch = 0;
+    std::size_t end = packs_before(1, stretches, packs) * b;
+    for (std::uint16_t& of : stretch_of_) {
+      if (of == taken) continue;
+      if (seen == end) end = packs_before(++stretch + 1, stretches, packs) * b;
+      of = static_cast<std::uint16_t>(stretch);
+      ++seen;
+    }
+    ends_.clear();
+    for (stretch = 0; stretch < stretches; ++stretch) {
+      ends_.push_back(packs_before(stretch, stretches, packs) * b);
+    }
+    keys_.resize(keys.size());
+    for (const std::uint64_t key : keys) {
+      keys_[ends_[stretch_of_[detail::descending_key_index(key)]]++] = key;
+    }
+    std::size_t first = 0;
+    for (const std::size_t last : ends_) {
+      form_stretch(std::span(keys_).subspan(first, last - first), b, limits);
+      first = last;
     }
   }
 
@@ -209,23 +313,18 @@ class replicated_policy {
     for (std::size_t pack = 0; pack < by_cost_.size(); ++pack) {
       by_cost_[pack] = {packs_.costs[pack], static_cast<std::uint32_t>(pack)};
     }
-    const auto dearer = [](const ranked_pack& a, const ranked_pack& b) {
-      return a.amount != b.amount ? a.amount > b.amount : a.pack < b.pack;
-    };
     const auto at = [this](std::size_t pack) {
       return by_cost_.begin() + static_cast<std::ptrdiff_t>(pack);
     };
     for (std::size_t pack = 0; pack < first; pack += window.packs) {
-      std::sort(at(pack), at(pack + window.packs), dearer);
+      std::sort(at(pack), at(pack + window.packs), larger);
     }
-    std::sort(at(first), by_cost_.end(), dearer);
+    std::sort(at(first), by_cost_.end(), larger);
     if (!limits.any()) return;
 
     step_tokens_.assign(window.steps, 0);
     step_costs_.assign(window.steps, 0);
-    measure(window, 0, special);
-    if (surely_within(window, special, limits)) return;
-    measure(window, special, window.steps);
+    sum_up_steps(window, 0);
     for (std::uint32_t step = special; step < window.steps; ++step) {
       if (step_tokens_[step] <= limits.tokens && step_costs_[step] <= limits.cost) continue;
       spread(window, special);
@@ -233,42 +332,14 @@ class replicated_policy {
     }
   }
 
-  /// Whether the steps without outliers keep the limits by the number of tokens that their cost
-  /// allows, which reads records in order and not pack by pack.
-  [[nodiscard]] bool surely_within(const detail::window_totals& window, std::uint32_t special,
-                                   const detail::step_limits& limits) const {
-    const std::size_t first = std::size_t{special} * window.packs;
-    std::uint64_t dearest_step = 0;
-    for (std::size_t pack = first; pack < first + window.packs; ++pack) {
-      dearest_step += by_cost_[pack].amount;
-    }
-    if (dearest_step > limits.cost) return false;
-    if (limits.tokens == detail::step_limits::none) return true;
-    const std::uint64_t cost_per_token =
-        ceil_div(dearest_step, std::max<std::uint64_t>(1, limits.tokens));
-    bool dense = true;
-    for (std::size_t i = 0; i < costs_.size(); ++i) {
-      dense &= static_cast<uint128>(tokens_[i]) * cost_per_token <= costs_[i];
-    }
-    return dense;
-  }
-
-  /// Sums up the tokens and the cost of steps.
-  void measure(const detail::window_totals& window, std::uint32_t first, std::uint32_t last) {
-    pack_tokens_.resize(packs_.costs.size());
-    for (std::uint32_t step = first; step < last; ++step) {
+  /// Sums up the tokens and the cost of the steps from one on.
+  void sum_up_steps(const detail::window_totals& window, std::uint32_t first) {
+    for (std::uint32_t step = first; step < window.steps; ++step) {
       step_tokens_[step] = step_costs_[step] = 0;
-      for (std::size_t i = std::size_t{step} * window.packs;
-           i < (std::size_t{step} + 1) * window.packs; ++i) {
-        const std::size_t pack = by_cost_[i].pack;
-        std::uint64_t tokens = 0;
-        const std::size_t begin = pack * window.records_per_pack;
-        for (std::size_t k = begin; k < begin + window.records_per_pack; ++k) {
-          tokens += tokens_[detail::descending_key_index(packs_.keys[k])];
-        }
-        pack_tokens_[pack] = tokens;
-        step_tokens_[step] += tokens;
-        step_costs_[step] += packs_.costs[pack];
+      const std::size_t begin = std::size_t{step} * window.packs;
+      for (std::size_t i = begin; i < begin + window.packs; ++i) {
+        step_tokens_[step] += packs_.tokens[by_cost_[i].pack];
+        step_costs_[step] += packs_.costs[by_cost_[i].pack];
       }
     }
   }
@@ -279,17 +350,15 @@ class replicated_policy {
     const std::size_t steps = window.steps - special;
     by_tokens_.clear();
     for (std::size_t i = first; i < by_cost_.size(); ++i) {
-      by_tokens_.push_back({pack_tokens_[by_cost_[i].pack], by_cost_[i].pack});
+      by_tokens_.push_back({packs_.tokens[by_cost_[i].pack], by_cost_[i].pack});
     }
-    std::sort(by_tokens_.begin(), by_tokens_.end(), [](const ranked_pack& a, const ranked_pack& b) {
-      return a.amount != b.amount ? a.amount > b.amount : a.pack < b.pack;
-    });
+    std::sort(by_tokens_.begin(), by_tokens_.end(), larger);
     for (std::size_t i = 0; i < by_tokens_.size(); ++i) {
       const std::size_t round = i / steps;
       const std::size_t step = round % 2 == 0 ? i % steps : steps - 1 - i % steps;
       by_cost_[first + step * window.packs + round] = by_tokens_[i];
     }
-    measure(window, special, window.steps);
+    sum_up_steps(window, special);
   }
 
   void emit(step_index first_step, const detail::window_totals& window,
@@ -360,10 +429,15 @@ class replicated_policy {
   // Of the window that is being formed.
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> tokens_;
+  std::vector<std::uint64_t> small_;
+  std::uint64_t dearest_ = 0;
+  std::uint64_t cheapest_ = 0;
+  std::vector<std::uint16_t> stretch_of_;
+  std::vector<std::size_t> ends_;
+  std::vector<std::uint64_t> keys_;
   detail::formed_packs packs_;
   std::vector<ranked_pack> by_cost_;
   std::vector<ranked_pack> by_tokens_;
-  std::vector<std::uint64_t> pack_tokens_;
   std::vector<std::uint64_t> step_tokens_;
   std::vector<std::uint64_t> step_costs_;
   std::vector<std::uint32_t> steps_;
