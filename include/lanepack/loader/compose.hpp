@@ -66,7 +66,7 @@ inline void validate(const plan_options& options) {
   if (options.lookahead_steps == 0) {
     detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
   }
-  static_cast<void>(policy_named(options.policy));
+  const named_policy& policy = policy_named(options.policy);
   validate(detail::limits_of(options));
   const std::uint64_t largest = detail::pack_sizes(options).largest;
   if (largest * options.lookahead_steps > max_ordered_records) {
@@ -74,6 +74,13 @@ inline void validate(const plan_options& options) {
                                  "at most " + std::to_string(max_ordered_records / largest) +
                                      ", a window of " + std::to_string(max_ordered_records) +
                                      " records with packs of " + std::to_string(largest));
+  }
+  if (policy.scope == policy_scope::all_lanes && largest * options.lanes > max_ordered_records) {
+    detail::throw_invalid_option("lanes", std::to_string(options.lanes),
+                                 "at most " + std::to_string(max_ordered_records / largest) +
+                                     " for the policy " + options.policy + ", whose steps hold " +
+                                     std::to_string(max_ordered_records) +
+                                     " records at most; lane-local policies have no such bound");
   }
 }
 
@@ -119,6 +126,13 @@ inline void validate(const plan_options& options) {
     detail::throw_state_error("the summary is of another corpus: found " +
                               std::to_string(summary.records) + " records, expected " +
                               std::to_string(source.size()));
+  }
+  if (policy_named(options.policy).scope == policy_scope::all_lanes &&
+      !source.traits().has_all_shapes) {
+    detail::throw_invalid_option(
+        "policy", options.policy,
+        "a lane-local one such as calendar, or an index of all lengths, which " +
+            source.describe() + " lacks; lanepack-inspect makes one");
   }
   record_selection selection = select_records(source, summary, options.limits);
   if (selection.domain.size() == 0) {

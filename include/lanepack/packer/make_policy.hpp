@@ -18,6 +18,7 @@
 #include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/replicated.hpp>
 #include <lanepack/packer/sequential.hpp>
 #include <lanepack/packer/step_limits.hpp>
 #include <lanepack/packer/window.hpp>
@@ -55,6 +56,8 @@ struct named_policy {
   std::string_view description;
   /// Makes it; throws invalid_option where an option that concerns it cannot work.
   any_policy (*make)(const policy_options& options);
+  /// `all_lanes`: it needs the shapes of all records and random access to them on every rank.
+  policy_scope scope = policy_scope::lane;
 };
 
 namespace detail {
@@ -107,6 +110,13 @@ inline void check_window_displacement(const policy_options& options) {
   return calendar_policy(calendar);
 }
 
+[[nodiscard]] inline any_policy make_replicated(const policy_options& options) {
+  check_window_displacement(options);
+  return replicated_policy({.lookahead_steps = options.lookahead_steps,
+                            .costs = options.costs,
+                            .limits = options.limits});
+}
+
 /// A new policy is added here and nowhere else.
 inline constexpr std::array policy_table{
     named_policy{"sequential", "records in the order in which they arrive",
@@ -115,6 +125,8 @@ inline constexpr std::array policy_table{
                  make_window},
     named_policy{"calendar", "packs filled up to caps that all lanes know beforehand",
                  make_calendar},
+    named_policy{"replicated", "the packs of all lanes planned together, on every rank",
+                 make_replicated, policy_scope::all_lanes},
 };
 
 }  // namespace detail

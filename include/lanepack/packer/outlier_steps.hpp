@@ -18,8 +18,8 @@
 
 namespace lanepack::inline LANEPACK_ABI::detail {
 
-/// What a step may hold.
-struct step_limits {
+/// The most that a step may hold.
+struct step_budget {
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tokens = none;
   std::uint64_t cost = none;
@@ -72,7 +72,7 @@ class outlier_steps {
   /// @return          Number of steps formed; `rest()` has what is left.
   /// @complexity      O(n), and O(log n) for every record of the steps formed.
   std::uint32_t form(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> tokens,
-                     const window_totals& window, const step_limits& limits,
+                     const window_totals& window, const step_budget& limits,
                      std::uint32_t weight_ppm, formed_packs& out) {
     limits_ = limits;
     if (weight_ppm != 0) {
@@ -135,8 +135,8 @@ class outlier_steps {
       small.cost += descending_key_cost(key);
       small.tokens += tokens[descending_key_index(key)];
     }
-    if (limits_.tokens != step_limits::none) limits_.tokens /= scale;
-    if (limits_.cost != step_limits::none) limits_.cost /= scale;
+    if (limits_.tokens != step_budget::none) limits_.tokens /= scale;
+    if (limits_.cost != step_budget::none) limits_.cost /= scale;
     use(sample_, tokens, small);
   }
 
@@ -226,11 +226,11 @@ class outlier_steps {
     last_cost_ = window_.cost;
     last_tokens_ = window_.tokens;
     // What has to leave in the steps that are left cannot be limited away.
-    step_limits limits = limits_;
-    if (limits.tokens != step_limits::none) {
+    step_budget limits = limits_;
+    if (limits.tokens != step_budget::none) {
       limits.tokens = std::max(limits.tokens, ceil_div(tokens_left_, steps_left_));
     }
-    if (limits.cost != step_limits::none) {
+    if (limits.cost != step_budget::none) {
       limits.cost = std::max(limits.cost, ceil_div(cost_left_, steps_left_));
     }
     choose_heads(share, cheapest, limits);
@@ -265,7 +265,7 @@ class outlier_steps {
 
   /// The outliers of a step: the dearest records left, one a pack, as many as fit the limits beside
   /// the cheapest records; at least one.
-  void choose_heads(std::uint64_t share, std::uint64_t cheapest, const step_limits& limits) {
+  void choose_heads(std::uint64_t share, std::uint64_t cheapest, const step_budget& limits) {
     heads_.clear();
     if (limits.any()) sum_up_cheapest();
     const auto n = static_cast<std::uint32_t>(keys_.size());
@@ -302,13 +302,13 @@ class outlier_steps {
   }
 
   /// What the next record may cost so that the step's limits hold with more of its kind.
-  [[nodiscard]] std::uint64_t allowed_cost(const step_limits& limits,
+  [[nodiscard]] std::uint64_t allowed_cost(const step_budget& limits,
                                            std::uint64_t open_slots) const noexcept {
-    std::uint64_t allowed = step_limits::none;
-    if (limits.cost != step_limits::none) {
+    std::uint64_t allowed = step_budget::none;
+    if (limits.cost != step_budget::none) {
       allowed = limits.cost > step_cost_ ? (limits.cost - step_cost_) / open_slots : 0;
     }
-    if (limits.tokens != step_limits::none && last_tokens_ != 0) {
+    if (limits.tokens != step_budget::none && last_tokens_ != 0) {
       const std::uint64_t room = limits.tokens > step_tokens_ ? limits.tokens - step_tokens_ : 0;
       const uint128 by_tokens = static_cast<uint128>(room / open_slots) * last_cost_ / last_tokens_;
       allowed = static_cast<std::uint64_t>(std::min<uint128>(allowed, by_tokens));
@@ -397,7 +397,7 @@ class outlier_steps {
   std::vector<std::uint64_t> tokens_;
   std::vector<std::uint64_t> sample_;
   window_totals window_;
-  step_limits limits_;
+  step_budget limits_;
 
   // What is left of it.
   std::vector<std::uint32_t> after_;

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <numeric>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +26,7 @@
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/sequential.hpp>
+#include <lanepack/packer/step_limits.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -37,15 +36,13 @@ struct replicated_options {
   std::uint32_t lookahead_steps = 16;
   /// What the run's records cost, whose means the limits refer to; null: the means of each window.
   std::shared_ptr<const cost_distribution> costs = nullptr;
-  /// Limits on the cost and the tokens of a step over the run's mean, in parts per million, above
-  /// 1'000'000; nullopt: none.
-  std::optional<std::uint32_t> max_step_cost_ppm = std::nullopt;
-  std::optional<std::uint32_t> max_step_tokens_ppm = 1'500'000;
+  /// Limits on the tokens and the cost of every step over the run's mean.
+  step_limits limits = {.max_tokens_ppm = 1'500'000, .max_cost_ppm = 0};
   /// Mean weight that the tokens of a window's dearest 1 % of records keep where a loss is divided
-  /// by its step's tokens, in parts per million of the mean token's weight: steps with outliers are
-  /// limited further for it, though not below the mean. 0: no such wish; it is also ignored where
-  /// `max_step_tokens_ppm` is nullopt.
-  std::uint32_t min_token_weight_ppm = 900'000;
+  /// by its step's tokens, in parts per million of the mean token's weight, below 1'000'000: steps
+  /// with outliers are limited further for it, though not below the mean. 0: no such wish; it is
+  /// also ignored where tokens are not limited.
+  std::uint32_t min_token_weight_ppm = least_token_weight_ppm;
   /// How packs without outliers are balanced. Steps get packs that are neighbours in cost, so
   /// little is gained by more.
   partition_options partition = {.swap_rounds = 2, .tolerance_shift = 8};
@@ -88,14 +85,7 @@ class replicated_policy {
     if (options.lookahead_steps == 0) {
       detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
     }
-    for (const auto& [name, limit] :
-         {std::pair("max_step_cost_ppm", options.max_step_cost_ppm),
-          std::pair("max_step_tokens_ppm", options.max_step_tokens_ppm)}) {
-      if (limit && *limit <= million) {
-        detail::throw_invalid_option(name, std::to_string(*limit),
-                                     "more than 1000000, which is the mean");
-      }
-    }
+    validate(options.limits);
     if (options.min_token_weight_ppm >= million) {
       detail::throw_invalid_option("min_token_weight_ppm",
                                    std::to_string(options.min_token_weight_ppm),
@@ -161,9 +151,9 @@ class replicated_policy {
   void form_part(step_index first_step, detail::window_totals window,
                  std::span<const candidate> arrivals, pack_list& out) {
     read(arrivals, window);
-    const detail::step_limits limits = limits_of(window);
+    const detail::step_budget limits = limits_of(window);
     const std::uint32_t weight =
-        limits.tokens == detail::step_limits::none ? 0 : options_.min_token_weight_ppm;
+        limits.tokens == detail::step_budget::none ? 0 : options_.min_token_weight_ppm;
     packs_.clear();
     std::uint32_t special = 0;
     if (dearest_ + cheapest_ > window.share() && window.steps > 1) {
@@ -220,7 +210,7 @@ class replicated_policy {
   }
 
   void form_stretch(std::span<const std::uint64_t> keys, std::uint32_t b,
-                    const detail::step_limits& limits) {
+                    const detail::step_budget& limits) {
     regular_.form(keys, b, packs_);
     if (!limits.any()) return;
     for (std::size_t pack = packs_.tokens.size(); pack < packs_.costs.size(); ++pack) {
@@ -233,7 +223,7 @@ class replicated_policy {
   }
 
   /// Forms balanced packs of all records.
-  void split(std::uint32_t b, const detail::step_limits& limits) {
+  void split(std::uint32_t b, const detail::step_budget& limits) {
     const std::size_t packs = costs_.size() / b;
     const std::size_t stretches = std::min(packs, stretches_of(costs_.size()));
     for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
@@ -249,7 +239,7 @@ class replicated_policy {
   /// Forms balanced packs of the records that outlier steps leave, as `split` would.
   /// @param keys  Sorted.
   void split_sorted(std::span<const std::uint64_t> keys, std::uint32_t b,
-                    const detail::step_limits& limits) {
+                    const detail::step_budget& limits) {
     const std::size_t packs = keys.size() / b;
     const std::size_t stretches = std::min(packs, stretches_of(keys.size()));
     if (stretches < 2) {
@@ -285,21 +275,21 @@ class replicated_policy {
     }
   }
 
-  [[nodiscard]] detail::step_limits limits_of(const detail::window_totals& window) const {
-    detail::step_limits limits;
+  [[nodiscard]] detail::step_budget limits_of(const detail::window_totals& window) const {
+    detail::step_budget limits;
     const std::uint64_t records = window.records_of_a_step();
     const auto limit = [](std::uint64_t mean, std::uint32_t ppm) {
       return static_cast<std::uint64_t>(static_cast<uint128>(mean) * ppm / million);
     };
-    if (options_.max_step_tokens_ppm) {
+    if (options_.limits.max_tokens_ppm != 0) {
       limits.tokens = limit(options_.costs ? options_.costs->mean_tokens(records)
                                            : ceil_div(window.tokens, window.steps),
-                            *options_.max_step_tokens_ppm);
+                            options_.limits.max_tokens_ppm);
     }
-    if (options_.max_step_cost_ppm) {
+    if (options_.limits.max_cost_ppm != 0) {
       limits.cost = limit(
           options_.costs ? options_.costs->mean_cost(records) : ceil_div(window.cost, window.steps),
-          *options_.max_step_cost_ppm);
+          options_.limits.max_cost_ppm);
     }
     return limits;
   }
@@ -307,7 +297,7 @@ class replicated_policy {
   /// Sets the order in which packs go to steps, L to each, those of outlier steps first and dearer
   /// packs of a step before cheaper ones.
   void order_packs(const detail::window_totals& window, std::uint32_t special,
-                   const detail::step_limits& limits) {
+                   const detail::step_budget& limits) {
     const std::size_t first = std::size_t{special} * window.packs;
     by_cost_.resize(packs_.costs.size());
     for (std::size_t pack = 0; pack < by_cost_.size(); ++pack) {
@@ -410,7 +400,7 @@ class replicated_policy {
   }
 
   void count(const detail::window_totals& window, std::uint32_t special,
-             const detail::step_limits& limits) {
+             const detail::step_budget& limits) {
     statistics_.steps += window.steps;
     statistics_.outlier_steps += special;
     if (!limits.any()) return;
