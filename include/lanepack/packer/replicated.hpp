@@ -17,6 +17,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/random.hpp>
+#include <lanepack/cost/concept.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/cost_order.hpp>
@@ -48,14 +49,13 @@ struct replicated_options {
   partition_options partition = {.swap_rounds = 2, .tolerance_shift = 8};
 };
 
-/// What a planner's policy has done so far.
+/// What a `replicated_policy` has done so far.
 struct replicated_statistics {
   /// Steps formed, and those of them made for outliers.
   std::uint64_t steps = 0;
   std::uint64_t outlier_steps = 0;
-  /// Steps above a limit, because a record or a window's mean alone exceeds it.
-  std::uint64_t steps_above_token_limit = 0;
-  std::uint64_t steps_above_cost_limit = 0;
+  /// Steps above a limit, which one record or the mean of a window exceeds alone.
+  std::uint64_t steps_above_limits = 0;
 
   friend bool operator==(const replicated_statistics&, const replicated_statistics&) = default;
 };
@@ -163,9 +163,11 @@ class replicated_policy {
     } else {
       split(window.records_per_pack, limits);
     }
-    order_packs(window, special, limits);
+    order_packs(window, special);
+    if (limits.any()) keep_limits(window, special, limits);
     emit(first_step, window, arrivals, out);
-    count(window, special, limits);
+    statistics_.steps += window.steps;
+    statistics_.outlier_steps += special;
   }
 
   void read(std::span<const candidate> arrivals, detail::window_totals& window) {
@@ -294,61 +296,95 @@ class replicated_policy {
     return limits;
   }
 
+  [[nodiscard]] std::vector<ranked_pack>::iterator at_pack(std::size_t pack) noexcept {
+    return sequence_.begin() + static_cast<std::ptrdiff_t>(pack);
+  }
+
   /// Sets the order in which packs go to steps, L to each, those of outlier steps first and dearer
   /// packs of a step before cheaper ones.
-  void order_packs(const detail::window_totals& window, std::uint32_t special,
-                   const detail::step_budget& limits) {
+  void order_packs(const detail::window_totals& window, std::uint32_t special) {
     const std::size_t first = std::size_t{special} * window.packs;
-    by_cost_.resize(packs_.costs.size());
-    for (std::size_t pack = 0; pack < by_cost_.size(); ++pack) {
-      by_cost_[pack] = {packs_.costs[pack], static_cast<std::uint32_t>(pack)};
+    sequence_.resize(packs_.costs.size());
+    for (std::size_t pack = 0; pack < sequence_.size(); ++pack) {
+      sequence_[pack] = {packs_.costs[pack], static_cast<std::uint32_t>(pack)};
     }
-    const auto at = [this](std::size_t pack) {
-      return by_cost_.begin() + static_cast<std::ptrdiff_t>(pack);
-    };
     for (std::size_t pack = 0; pack < first; pack += window.packs) {
-      std::sort(at(pack), at(pack + window.packs), larger);
+      std::sort(at_pack(pack), at_pack(pack + window.packs), larger);
     }
-    std::sort(at(first), by_cost_.end(), larger);
-    if (!limits.any()) return;
-
-    step_tokens_.assign(window.steps, 0);
-    step_costs_.assign(window.steps, 0);
-    sum_up_steps(window, 0);
-    for (std::uint32_t step = special; step < window.steps; ++step) {
-      if (step_tokens_[step] <= limits.tokens && step_costs_[step] <= limits.cost) continue;
-      spread(window, special);
-      return;
-    }
+    std::sort(at_pack(first), sequence_.end(), larger);
   }
 
-  /// Sums up the tokens and the cost of the steps from one on.
-  void sum_up_steps(const detail::window_totals& window, std::uint32_t first) {
-    for (std::uint32_t step = first; step < window.steps; ++step) {
-      step_tokens_[step] = step_costs_[step] = 0;
-      const std::size_t begin = std::size_t{step} * window.packs;
-      for (std::size_t i = begin; i < begin + window.packs; ++i) {
-        step_tokens_[step] += packs_.tokens[by_cost_[i].pack];
-        step_costs_[step] += packs_.costs[by_cost_[i].pack];
+  /// Where a step exceeds a limit, tries what helps at the expense of balance: steps with an even
+  /// sample of the packs, then packs that are balanced by what is limited.
+  void keep_limits(const detail::window_totals& window, std::uint32_t& special,
+                   const detail::step_budget& limits) {
+    const bool by_tokens = limits.tokens != detail::step_budget::none;
+    std::uint32_t above = steps_above(window, limits);
+    if (above != 0) {
+      spread(window, special, by_tokens);
+      above = steps_above(window, limits);
+    }
+    // Nothing helps where the window as a whole is above.
+    if (above != 0 && window.steps > 1 && window.tokens / window.steps <= limits.tokens &&
+        window.cost / window.steps <= limits.cost) {
+      const detail::formed_packs balanced = packs_;
+      const std::vector<ranked_pack> sequence = sequence_;
+      form_by(by_tokens ? tokens_ : costs_, window.records_per_pack);
+      spread(window, 0, by_tokens);
+      const std::uint32_t above_now = steps_above(window, limits);
+      if (above_now < above) {
+        above = above_now;
+        special = 0;
+      } else {
+        packs_ = balanced;
+        sequence_ = sequence;
       }
     }
+    statistics_.steps_above_limits += above;
   }
 
-  /// Gives every step without outliers an even sample of the packs by tokens.
-  void spread(const detail::window_totals& window, std::uint32_t special) {
+  /// Steps whose tokens or cost exceed their limit.
+  [[nodiscard]] std::uint32_t steps_above(const detail::window_totals& window,
+                                          const detail::step_budget& limits) const {
+    std::uint32_t above = 0;
+    for (std::size_t first = 0; first < sequence_.size(); first += window.packs) {
+      std::uint64_t tokens = 0;
+      std::uint64_t cost = 0;
+      for (std::size_t i = first; i < first + window.packs; ++i) {
+        tokens += packs_.tokens[sequence_[i].pack];
+        cost += packs_.costs[sequence_[i].pack];
+      }
+      above += tokens > limits.tokens || cost > limits.cost ? 1 : 0;
+    }
+    return above;
+  }
+
+  /// Gives every step without outliers packs of the same amount together.
+  void spread(const detail::window_totals& window, std::uint32_t special, bool by_tokens) {
     const std::size_t first = std::size_t{special} * window.packs;
-    const std::size_t steps = window.steps - special;
-    by_tokens_.clear();
-    for (std::size_t i = first; i < by_cost_.size(); ++i) {
-      by_tokens_.push_back({packs_.tokens[by_cost_[i].pack], by_cost_[i].pack});
+    const std::vector<ranked_pack> ranked(at_pack(first), sequence_.end());
+    amounts_.clear();
+    for (const ranked_pack& each : ranked) {
+      const std::uint64_t amount = by_tokens ? packs_.tokens[each.pack] : packs_.costs[each.pack];
+      amounts_.push_back(std::min(amount, max_record_cost));
     }
-    std::sort(by_tokens_.begin(), by_tokens_.end(), larger);
-    for (std::size_t i = 0; i < by_tokens_.size(); ++i) {
-      const std::size_t round = i / steps;
-      const std::size_t step = round % 2 == 0 ? i % steps : steps - 1 - i % steps;
-      by_cost_[first + step * window.packs + round] = by_tokens_[i];
+    const partition_view steps = spreader_.partition(amounts_, window.packs);
+    for (std::size_t i = 0; i < ranked.size(); ++i) sequence_[first + i] = ranked[steps.members[i]];
+  }
+
+  /// Forms packs of all records that are balanced by `amounts`.
+  void form_by(std::span<const std::uint64_t> amounts, std::uint32_t b) {
+    packs_.clear();
+    regular_.form(order_.sort_descending(amounts), b, packs_);
+    packs_.tokens.resize(packs_.costs.size());
+    for (std::size_t pack = 0; pack < packs_.costs.size(); ++pack) {
+      packs_.costs[pack] = packs_.tokens[pack] = 0;
+      for (std::size_t i = pack * b; i < (pack + 1) * b; ++i) {
+        const std::uint32_t index = detail::descending_key_index(packs_.keys[i]);
+        packs_.costs[pack] += costs_[index];
+        packs_.tokens[pack] += tokens_[index];
+      }
     }
-    sum_up_steps(window, special);
   }
 
   void emit(step_index first_step, const detail::window_totals& window,
@@ -367,7 +403,7 @@ class replicated_policy {
     cursors_.resize(packs_.costs.size());
     std::uint32_t to = 0;
     for (std::uint32_t step = 0; step < window.steps; ++step) {
-      const ranked_pack* const packs = by_cost_.data() + std::size_t{steps_[step]} * window.packs;
+      const ranked_pack* const packs = sequence_.data() + std::size_t{steps_[step]} * window.packs;
       const std::uint64_t bits = counter_random_block(key, first_step + step)[1];
       const auto turn = static_cast<std::uint32_t>(random_below(bits, window.packs));
       for (const std::uint32_t rank : rank_of_lane_) {
@@ -399,26 +435,17 @@ class replicated_policy {
     for (std::uint32_t rank = 0; rank < lanes; ++rank) rank_of_lane_[reversed[rank].second] = rank;
   }
 
-  void count(const detail::window_totals& window, std::uint32_t special,
-             const detail::step_budget& limits) {
-    statistics_.steps += window.steps;
-    statistics_.outlier_steps += special;
-    if (!limits.any()) return;
-    for (std::uint32_t step = 0; step < window.steps; ++step) {
-      statistics_.steps_above_token_limit += step_tokens_[step] > limits.tokens ? 1 : 0;
-      statistics_.steps_above_cost_limit += step_costs_[step] > limits.cost ? 1 : 0;
-    }
-  }
-
   replicated_options options_;
   replicated_statistics statistics_;
   detail::cost_order order_;
   detail::outlier_steps outliers_;
   detail::levelled_packs regular_;
+  balanced_partitioner spreader_;
 
   // Of the window that is being formed.
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> tokens_;
+  std::vector<std::uint64_t> amounts_;
   std::vector<std::uint64_t> small_;
   std::uint64_t dearest_ = 0;
   std::uint64_t cheapest_ = 0;
@@ -426,10 +453,7 @@ class replicated_policy {
   std::vector<std::size_t> ends_;
   std::vector<std::uint64_t> keys_;
   detail::formed_packs packs_;
-  std::vector<ranked_pack> by_cost_;
-  std::vector<ranked_pack> by_tokens_;
-  std::vector<std::uint64_t> step_tokens_;
-  std::vector<std::uint64_t> step_costs_;
+  std::vector<ranked_pack> sequence_;
   std::vector<std::uint32_t> steps_;
   std::vector<std::uint32_t> rank_of_lane_;
   std::vector<std::uint32_t> pack_of_;
