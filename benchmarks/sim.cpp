@@ -259,7 +259,10 @@ exit_code run(command_line& line) {
     for (const std::string& policy : args.policies) {
       row out;
       out.corpus = corpus.name;
-      out.policy = policy;
+      options.policy = policy;
+      const lanepack::policy_choice choice = lanepack::choose_policy(options, *corpus.feed);
+      lanepack_programs::print_choice(choice);
+      out.policy = choice.policy == policy ? policy : policy + " (" + choice.policy + ")";
       out.result =
           policy == "sequential" ? reference : simulate(corpus, policy, options, simulation);
       out.cv_reduction = reduction(out.result.rank_cost_cv, reference.rank_cost_cv);

@@ -137,14 +137,17 @@ inline constexpr std::array policy_table{
 }
 
 /// The policy called `name`.
+/// @param also  Another name that the message of an error lists.
 /// @throws invalid_option if no policy has that name; the message lists those that exist.
-[[nodiscard]] inline const named_policy& policy_named(std::string_view name) {
+[[nodiscard]] inline const named_policy& policy_named(std::string_view name,
+                                                      std::string_view also = {}) {
   std::string names;
   for (const named_policy& policy : policies()) {
     if (policy.name == name) return policy;
     if (!names.empty()) names += ", ";
     names += policy.name;
   }
+  if (!also.empty()) names += ", " + std::string(also);
   detail::throw_invalid_option("policy", detail::quoted(name), "one of " + names);
 }
 
