@@ -16,6 +16,7 @@
 #include <lanepack/packer/lookahead_buffer.hpp>
 #include <lanepack/packer/make_policy.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/packer/outlier_reserve.hpp>
 #include <lanepack/packer/outlier_steps.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>

@@ -111,9 +111,14 @@ inline void check_window_displacement(const policy_options& options) {
 }
 
 [[nodiscard]] inline any_policy make_replicated(const policy_options& options) {
-  check_window_displacement(options);
+  const std::uint32_t b = options.records_per_pack;
+  const bool same_b = options.min_records_per_pack.value_or(b) == b &&
+                      options.max_records_per_pack.value_or(b) == b;
   return replicated_policy({.lookahead_steps = options.lookahead_steps,
                             .costs = options.costs,
+                            .records_per_pack = same_b ? b : 0,
+                            .lanes = options.lanes,
+                            .max_displacement_steps = options.max_displacement_steps,
                             .limits = options.limits});
 }
 

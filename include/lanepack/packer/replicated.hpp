@@ -23,6 +23,7 @@
 #include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/formed_packs.hpp>
 #include <lanepack/packer/levelled_packs.hpp>
+#include <lanepack/packer/outlier_reserve.hpp>
 #include <lanepack/packer/outlier_steps.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
@@ -35,8 +36,16 @@ namespace lanepack::inline LANEPACK_ABI {
 struct replicated_options {
   /// Steps that are formed together (K), at least 1; also all that the policy buffers.
   std::uint32_t lookahead_steps = 16;
-  /// What the run's records cost, whose means the limits refer to; null: the means of each window.
+  /// What the run's records cost, whose means the limits refer to; null: the means of each window,
+  /// and no outliers are held from one window to another.
   std::shared_ptr<const cost_distribution> costs = nullptr;
+  /// Records of every pack (b) and packs of every step (L), from which follows whether holding
+  /// outliers helps. b of 0: it is not the same in all steps, so that none are held.
+  std::uint32_t records_per_pack = 0;
+  std::uint32_t lanes = 512;
+  /// Hard bound on the steps between a record's admission and its pack's step; 0: 32 x
+  /// `lookahead_steps`. Below 2 x `lookahead_steps` no outliers are held.
+  std::uint64_t max_displacement_steps = 0;
   /// Limits on the tokens and the cost of every step over the run's mean.
   step_limits limits = {.max_tokens_ppm = 1'500'000, .max_cost_ppm = 0};
   /// Mean weight that the tokens of a window's dearest 1 % of records keep where a loss is divided
@@ -68,9 +77,11 @@ struct replicated_statistics {
 /// stand in keyed order. In a step, packs are dealt so that any power of two of neighbouring lanes
 /// holds an even sample of them; inside a pack records stand in arrival order.
 ///
-/// It holds nothing between windows: any step can be planned without the ones before, every rank
-/// plans the same bytes, and a record waits K - 1 steps at most. Every rank knows all packs of a
-/// step, hence its global counts.
+/// As a rule it holds nothing between windows: any step can be planned without the ones before, and
+/// a record waits K - 1 steps at most. Where the distribution of costs says that outliers are so
+/// rare and so dear that no window could fill their steps, one of the K steps is a reserve:
+/// outliers wait in it, at most `max_displacement_steps`, until there are enough for a step. Either
+/// way every rank plans the same bytes and knows all packs of a step, hence its global counts.
 ///
 /// The limits are kept by every step unless the window's mean or a single record beside the
 /// cheapest others exceeds them; such steps are counted.
@@ -81,7 +92,11 @@ class replicated_policy {
  public:
   /// @throws invalid_option if an option is outside its range.
   explicit replicated_policy(const replicated_options& options = {})
-      : options_(options), regular_(options.partition) {
+      : options_(options),
+        max_displacement_(options.max_displacement_steps != 0
+                              ? options.max_displacement_steps
+                              : std::uint64_t{32} * options.lookahead_steps),
+        regular_(options.partition) {
     if (options.lookahead_steps == 0) {
       detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
     }
@@ -91,22 +106,46 @@ class replicated_policy {
                                    std::to_string(options.min_token_weight_ppm),
                                    "below 1000000, which is the mean token's weight");
     }
+    if (max_displacement_ + 1 < options.lookahead_steps) {
+      detail::throw_invalid_option("max_displacement_steps",
+                                   std::to_string(options.max_displacement_steps),
+                                   "at least lookahead_steps - 1, " +
+                                       std::to_string(options.lookahead_steps - 1) + ", or 0");
+    }
+    constexpr std::uint32_t shortest_lookahead = 4;
+    // Less is not worth the memory of a policy.
+    constexpr std::uint64_t least_loss_ppm = 2000;
+    if (options.costs != nullptr && options.records_per_pack != 0 &&
+        options.lookahead_steps >= shortest_lookahead &&
+        max_displacement_ >= std::uint64_t{2} * options.lookahead_steps &&
+        saturating_mul(saturating_mul(options.lanes, options.records_per_pack),
+                       options.lookahead_steps) <= max_ordered_records &&
+        detail::loss_to_outliers_ppm(*options.costs, options.lanes, options.records_per_pack,
+                                     options.lookahead_steps) > least_loss_ppm) {
+      reserve_steps_ = 1;
+      filled_ = detail::filled_pack_cost(*options.costs, options.records_per_pack,
+                                         options.lookahead_steps);
+    }
   }
 
   [[nodiscard]] std::string name() const { return "replicated"; }
   [[nodiscard]] policy_scope scope() const noexcept { return policy_scope::all_lanes; }
-  [[nodiscard]] std::uint32_t window_steps() const noexcept { return options_.lookahead_steps; }
-  [[nodiscard]] std::uint32_t buffered_steps() const noexcept { return 0; }
+  [[nodiscard]] std::uint32_t window_steps() const noexcept {
+    return options_.lookahead_steps - reserve_steps_;
+  }
+  /// 1 where outliers are held, else 0.
+  [[nodiscard]] std::uint32_t buffered_steps() const noexcept { return reserve_steps_; }
 
   /// Appends the packs of the window's steps. A window of more than `max_ordered_records` is
   /// planned in parts.
-  /// @param arrivals  In arrival order.
-  /// @throws state_error if `arrivals` are not exactly the records of these steps, or a step alone
-  ///         has more than `max_ordered_records`.
+  /// @param arrivals  In arrival order, with their `admitted` steps where outliers are held.
+  /// @throws state_error if `arrivals` are not exactly the records of these steps, or with outliers
+  ///         held fewer than are missing for them; if a step alone has more than
+  ///         `max_ordered_records`; or if the number of records a pack is not that of the options
+  ///         although outliers are held.
   /// @complexity  O(n log packs-of-a-group) and a radix sort; no allocation once the scratch, about
   ///              50 bytes a record, has grown, `out` aside.
   void form(const step_window& window, std::span<const candidate> arrivals, pack_list& out) {
-    detail::check_arrivals("replicated", window, arrivals);
     const std::size_t a_step =
         static_cast<std::size_t>(window.packs_per_step) * window.records_per_pack;
     if (a_step > max_ordered_records) {
@@ -114,6 +153,11 @@ class replicated_policy {
                                 " records, expected at most " +
                                 std::to_string(max_ordered_records));
     }
+    if (reserve_steps_ != 0) {
+      hold_back(window, arrivals);
+      arrivals = leaving_;
+    }
+    detail::check_arrivals("replicated", window, arrivals);
     const std::size_t most_steps = max_ordered_records / a_step;
     for (std::uint32_t first = 0; first < window.steps;) {
       const auto steps =
@@ -127,11 +171,18 @@ class replicated_policy {
     }
   }
 
-  [[nodiscard]] std::span<const candidate> held() const noexcept { return {}; }
+  [[nodiscard]] std::span<const candidate> held() const noexcept { return held_; }
   [[nodiscard]] policy_state save() const { return {}; }
-  /// @throws state_error if the state is not empty.
+  /// @param held  What `held()` was, with the `admitted` steps of then.
+  /// @throws state_error if the state is not empty, or records are held although this policy holds
+  ///         none.
   void restore(const policy_state& state, std::span<const candidate> held) {
-    detail::check_no_memory("replicated", state, held);
+    if (reserve_steps_ == 0) {
+      detail::check_no_memory("replicated", state, held);
+    } else {
+      detail::check_no_memory("replicated", state, {});
+    }
+    held_.assign(held.begin(), held.end());
   }
 
   /// What this object has done so far.
@@ -168,6 +219,56 @@ class replicated_policy {
     emit(first_step, window, arrivals, out);
     statistics_.steps += window.steps;
     statistics_.outlier_steps += special;
+  }
+
+  /// Splits what is held and what arrives into what leaves in these steps and what is held.
+  ///
+  /// What is held is at most the records of one step, so all of it can leave in any window; and a
+  /// record is held only if it may still leave in the last step of the next one. Hence the bound on
+  /// displacement.
+  void hold_back(const step_window& window, std::span<const candidate> arrivals) {
+    const std::size_t leaving =
+        static_cast<std::size_t>(window.steps) * window.packs_per_step * window.records_per_pack;
+    pool_.assign(held_.begin(), held_.end());
+    pool_.insert(pool_.end(), arrivals.begin(), arrivals.end());
+    const std::size_t most_held =
+        static_cast<std::size_t>(window.packs_per_step) * window.records_per_pack;
+    if (window.records_per_pack != options_.records_per_pack || pool_.size() < leaving ||
+        pool_.size() - leaving > most_held || pool_.size() > max_ordered_records) {
+      detail::throw_state_error("replicated: found " + std::to_string(pool_.size()) +
+                                " records for " + std::to_string(window.steps) + " steps of " +
+                                std::to_string(most_held) +
+                                ", expected one step more at most, packs of " +
+                                std::to_string(options_.records_per_pack) +
+                                " records, and at most " + std::to_string(max_ordered_records));
+    }
+    std::uint64_t cost = 0;
+    for (const candidate& record : pool_) cost += record.cost;
+    const step_index next_end = window.first_step + window.steps + window_steps();
+    detail::outlier_reserve::situation now{
+        .share = cost / (pool_.size() / window.records_per_pack),
+        .filled = filled_,
+        .packs = window.packs_per_step,
+        .step_tokens = detail::step_budget::none,
+        .oldest_admitted = next_end > max_displacement_ ? next_end - 1 - max_displacement_ : 0};
+    if (options_.limits.max_tokens_ppm != 0) {
+      now.step_tokens =
+          limit_of(options_.costs->mean_tokens(most_held), options_.limits.max_tokens_ppm);
+    }
+    // Nothing is worth waiting for where the next window is the last and shorter than this one.
+    if (window.steps_to_drain && *window.steps_to_drain < window.steps + window_steps()) {
+      now.share = max_record_cost;
+    }
+    reserve_.choose(pool_, pool_.size() - leaving, now, is_held_);
+    held_.clear();
+    leaving_.clear();
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      (is_held_[i] != 0 ? held_ : leaving_).push_back(pool_[i]);
+    }
+  }
+
+  [[nodiscard]] static std::uint64_t limit_of(std::uint64_t mean, std::uint32_t ppm) noexcept {
+    return static_cast<std::uint64_t>(static_cast<uint128>(mean) * ppm / million);
   }
 
   void read(std::span<const candidate> arrivals, detail::window_totals& window) {
@@ -280,16 +381,13 @@ class replicated_policy {
   [[nodiscard]] detail::step_budget limits_of(const detail::window_totals& window) const {
     detail::step_budget limits;
     const std::uint64_t records = window.records_of_a_step();
-    const auto limit = [](std::uint64_t mean, std::uint32_t ppm) {
-      return static_cast<std::uint64_t>(static_cast<uint128>(mean) * ppm / million);
-    };
     if (options_.limits.max_tokens_ppm != 0) {
-      limits.tokens = limit(options_.costs ? options_.costs->mean_tokens(records)
-                                           : ceil_div(window.tokens, window.steps),
-                            options_.limits.max_tokens_ppm);
+      limits.tokens = limit_of(options_.costs ? options_.costs->mean_tokens(records)
+                                              : ceil_div(window.tokens, window.steps),
+                               options_.limits.max_tokens_ppm);
     }
     if (options_.limits.max_cost_ppm != 0) {
-      limits.cost = limit(
+      limits.cost = limit_of(
           options_.costs ? options_.costs->mean_cost(records) : ceil_div(window.cost, window.steps),
           options_.limits.max_cost_ppm);
     }
@@ -436,7 +534,19 @@ class replicated_policy {
   }
 
   replicated_options options_;
+  std::uint64_t max_displacement_;
+  /// Steps of the lookahead that records may be held for, and what fills a pack without outliers.
+  std::uint32_t reserve_steps_ = 0;
+  std::uint64_t filled_ = 0;
   replicated_statistics statistics_;
+
+  // Of the reserve.
+  std::vector<candidate> held_;
+  detail::outlier_reserve reserve_;
+  std::vector<candidate> pool_;
+  std::vector<candidate> leaving_;
+  std::vector<std::uint8_t> is_held_;
+
   detail::cost_order order_;
   detail::outlier_steps outliers_;
   detail::levelled_packs regular_;
