@@ -67,7 +67,7 @@ done
 chunks="$run --capacity-tokens 2048 --infeasible chunk"
 $chunks --policy window --sync microbatch --json >chunks.json
 [ "$(value window records_emitted chunks.json)" = $((8 * 16 * 32)) ] || fail "chunks lost records"
-expect 2 'infeasible.*pooled_mffd' $chunks --policy pooled_mffd
+expect 2 'no baseline with --infeasible chunk' $chunks --policy pooled_mffd
 expect 2 'excludes' $run --microbatch-overhead 3
 expect 2 'micro_batches' $run --micro-batches 0
 expect 2 'micro_batch_rule' $run --micro-batching loose

@@ -34,6 +34,15 @@ namespace detail {
   return records / ranks;
 }
 
+/// Baselines cut no records: one that is empty or over the capacity is an error.
+inline void check_record_sizes(const record_columns& records, std::uint64_t capacity) {
+  for (const std::uint64_t tokens : records.rooms) {
+    if (tokens != 0 && tokens <= capacity) continue;
+    throw_data_error({}, "found a record of " + std::to_string(tokens) + " tokens, expected 1 to " +
+                             std::to_string(capacity) + " (the capacity of a micro-batch)");
+  }
+}
+
 }  // namespace detail
 
 /// Count-capped longest first over all records of a step, as AReaL's `balanced_greedy_partition`
@@ -56,6 +65,7 @@ class pooled_lpt_assigner {
   void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {
     records_.read(step, options_.record_multiple);
     const std::size_t count = detail::records_of_rank(records_.size(), ranks);
+    detail::check_record_sizes(records_, options_.capacity_tokens);
     const partition_view shares =
         partitioner_.partition(records_.costs, static_cast<std::uint32_t>(count));
     dealt_.clear();
@@ -110,13 +120,7 @@ class pooled_kk_assigner {
   void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {
     records_.read(step, options_.record_multiple);
     const std::size_t count = detail::records_of_rank(records_.size(), ranks);
-    for (const std::uint64_t tokens : records_.rooms) {
-      if (tokens == 0 || tokens > options_.capacity_tokens) {
-        detail::throw_data_error(
-            {}, "found a record of " + std::to_string(tokens) + " tokens, expected 1 to " +
-                    std::to_string(options_.capacity_tokens) + " (the capacity of a micro-batch)");
-      }
-    }
+    detail::check_record_sizes(records_, options_.capacity_tokens);
     if (options_.micro_batches > count) {
       detail::throw_data_error({}, "found " + std::to_string(count) +
                                        " records a rank, expected at least one for each of " +

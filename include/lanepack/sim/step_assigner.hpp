@@ -4,7 +4,6 @@
 /// How the records of a step become micro-batches of ranks, in a simulation.
 
 #include <algorithm>
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +16,6 @@
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
-#include <lanepack/core/types.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/candidate.hpp>
@@ -129,51 +127,30 @@ struct record_columns {
   }
 };
 
-/// What the first `prefix` tokens of a record cost, scaled so that all of them cost `cost`.
-[[nodiscard]] inline std::uint64_t cost_of_prefix(const any_estimator& estimator,
-                                                  std::uint64_t tokens, std::uint64_t cost,
-                                                  std::uint64_t prefix) {
-  if (prefix == 0) return 0;
-  if (prefix >= tokens) return cost;
-  const std::array<record_shape, 2> shapes{record_shape{.tokens = prefix, .loss_tokens = prefix},
-                                           record_shape{.tokens = tokens, .loss_tokens = tokens}};
-  std::array<std::uint64_t, 2> costs{};
-  estimator.costs(shapes, costs);
-  if (costs[1] == 0) return 0;
-  return static_cast<std::uint64_t>(static_cast<uint128>(cost) * costs[0] / costs[1]);
-}
-
-/// Cuts the records of every rank into micro-batches with a `micro_batcher`, and those above the
-/// capacity into chunks where an estimator is there to say what a chunk costs.
+/// Cuts the records of every rank into micro-batches with a `micro_batcher`.
 class rank_micro_batcher {
  public:
+  /// @param multiple   Records above the capacity are cut into chunks at multiples of this.
+  /// @param estimator  Tells what a chunk costs; without one, its share of the record's tokens.
   rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts,
-                     std::optional<any_estimator> chunk_costs = std::nullopt,
-                     std::uint32_t record_multiple = 1)
-      : batcher_(options),
-        counts_(counts),
-        chunk_costs_(std::move(chunk_costs)),
-        record_multiple_(record_multiple) {
-    if (chunk_costs_) chunked_.emplace(options, record_multiple);
-  }
+                     std::uint64_t multiple = 1,
+                     std::optional<any_estimator> estimator = std::nullopt)
+      : batcher_(options, multiple), counts_(counts), estimator_(std::move(estimator)) {}
 
   /// @param records  Of all ranks, those of a rank next to each other.
   /// @param ends     For every rank, the number of records of it and the ranks before it.
   void form(const record_columns& records, std::span<const std::size_t> ends,
             step_assignment& out) {
-    if (bins_.size() < ends.size()) bins_.resize(ends.size());
-    if (chunks_.size() < ends.size()) chunks_.resize(ends.size());
+    if (bins_.size() < ends.size()) {
+      bins_.resize(ends.size());
+      chunks_.resize(ends.size());
+    }
     std::size_t most = 0;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
       const std::size_t count = ends[rank] - first;
-      const std::span rooms = std::span(records.rooms).subspan(first, count);
-      const std::span costs = std::span(records.costs).subspan(first, count);
-      if (chunked_) {
-        chunked_->form(rooms, bins_[rank], chunks_[rank], costs);
-      } else {
-        batcher_.form(rooms, bins_[rank], costs);
-      }
+      batcher_.form(std::span(records.rooms).subspan(first, count), bins_[rank], chunks_[rank],
+                    std::span(records.costs).subspan(first, count));
       most = std::max(most, bins_[rank].size());
     }
     out.clear();
@@ -181,13 +158,15 @@ class rank_micro_batcher {
       const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
       const std::size_t count = ends[rank] - first;
       if (counts_ == micro_batch_counts::common && bins_[rank].size() < most) {
-        form_exactly(static_cast<std::uint32_t>(most), rank,
-                     std::span(records.rooms).subspan(first, count),
-                     std::span(records.costs).subspan(first, count));
+        batcher_.form_exactly(static_cast<std::uint32_t>(most),
+                              std::span(records.rooms).subspan(first, count), bins_[rank],
+                              chunks_[rank], std::span(records.costs).subspan(first, count));
       }
       for (std::size_t i = 0; i < bins_[rank].size(); ++i) {
         simulated_micro_batch micro_batch = records.micro_batch(bins_[rank][i], first);
-        if (i < chunks_[rank].size()) take_chunk(chunks_[rank][i], micro_batch);
+        if (i < chunks_[rank].size()) {
+          cut(chunks_[rank][i], first + bins_[rank][i].front(), records, micro_batch);
+        }
         out.add(micro_batch);
       }
       out.close_rank();
@@ -195,35 +174,38 @@ class rank_micro_batcher {
   }
 
  private:
-  void form_exactly(std::uint32_t micro_batches, std::size_t rank,
-                    std::span<const std::uint64_t> rooms, std::span<const std::uint64_t> costs) {
-    if (chunks_[rank].empty()) {
-      batcher_.form_exactly(micro_batches, rooms, bins_[rank], costs);
-      return;
+  /// Replaces what a whole record is by what a chunk of it is; the chunks' costs add up to the
+  /// record's.
+  void cut(const record_chunk& chunk, std::size_t record, const record_columns& records,
+           simulated_micro_batch& out) const {
+    const std::uint64_t end = chunk.prefix_tokens + chunk.tokens;
+    const std::uint64_t before = cost_up_to(chunk.prefix_tokens, record, records);
+    const bool last = chunk.index + 1 == chunk.count;
+    const std::uint64_t after = last ? records.costs[record] : cost_up_to(end, record, records);
+    out.cost = after - std::min(after, before);
+    out.tokens = std::min(end, records.tokens[record]) - chunk.prefix_tokens;
+    out.records = chunk.index == 0 ? 1 : 0;
+  }
+
+  /// Cost of the first tokens of a record.
+  [[nodiscard]] std::uint64_t cost_up_to(std::uint64_t tokens, std::size_t record,
+                                         const record_columns& records) const {
+    const std::uint64_t whole = records.costs[record];
+    if (tokens == 0) return 0;
+    std::uint64_t cost = 0;
+    if (estimator_) {
+      const record_shape shape{.tokens = tokens, .loss_tokens = tokens - 1};
+      estimator_->costs({&shape, 1}, {&cost, 1});
+    } else {
+      cost = static_cast<std::uint64_t>(static_cast<uint128>(whole) * tokens /
+                                        std::max(records.tokens[record], tokens));
     }
-    micro_batch_options options = batcher_.options();
-    options.micro_batches = micro_batches;
-    options.multiple_of = 1;
-    chunked_micro_batcher(options, record_multiple_).form(rooms, bins_[rank], chunks_[rank], costs);
+    return std::min(cost, whole);
   }
 
-  /// Leaves of a whole record's micro-batch what the chunk is; its first chunk counts as the
-  /// record.
-  void take_chunk(const record_chunk& chunk, simulated_micro_batch& micro_batch) const {
-    const std::uint64_t tokens = micro_batch.tokens;
-    const std::uint64_t cost = micro_batch.cost;
-    const std::uint64_t end = std::min(chunk.prefix_tokens + chunk.tokens, tokens);
-    micro_batch.tokens = end - chunk.prefix_tokens;
-    micro_batch.cost = cost_of_prefix(*chunk_costs_, tokens, cost, end) -
-                       cost_of_prefix(*chunk_costs_, tokens, cost, chunk.prefix_tokens);
-    micro_batch.records = chunk.index == 0 ? 1 : 0;
-  }
-
-  micro_batcher batcher_;
+  chunked_micro_batcher batcher_;
   micro_batch_counts counts_;
-  std::optional<any_estimator> chunk_costs_;
-  std::uint32_t record_multiple_;
-  std::optional<chunked_micro_batcher> chunked_;
+  std::optional<any_estimator> estimator_;
   std::vector<micro_batch_list> bins_;
   std::vector<std::vector<record_chunk>> chunks_;
 };
@@ -234,15 +216,17 @@ class rank_micro_batcher {
 class own_lanes_assigner {
  public:
   /// @param record_multiple  Records are padded to a multiple of this, at least 1.
+  /// @param estimator  Tells what the chunks of a record above the capacity cost; without one, in
+  ///                   proportion to their tokens.
   /// @param counts  `common` where ranks meet in every micro-batch: the number is common knowledge
   ///                where every rank plans all packs, and takes an agreement on one integer a step
   ///                (or a fixed `micro_batches`) where a rank plans its own lanes only.
-  /// @param chunk_costs  Where records above the capacity are cut into chunks: says what the first
-  ///                     tokens of a record cost. Else such records are refused.
   explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1,
                               micro_batch_counts counts = micro_batch_counts::own,
-                              std::optional<any_estimator> chunk_costs = std::nullopt)
-      : batcher_(options, counts, std::move(chunk_costs), record_multiple),
+                              std::optional<any_estimator> estimator = std::nullopt)
+      : batcher_(options, counts,
+                 options.capacity_tokens % record_multiple == 0 ? record_multiple : 1,
+                 std::move(estimator)),
         record_multiple_(record_multiple) {}
 
   /// @pre  `ranks` divides the number of packs.
