@@ -130,6 +130,35 @@ inline comparison window_case(std::uint32_t steps, std::uint32_t records_per_pac
   return out;
 }
 
+/// One rank's plan of a window of all lanes, against a sort of all costs of the window together.
+inline comparison replicated_case(std::uint32_t lanes, const std::string& lengths,
+                                  const settings& how) {
+  constexpr std::uint32_t steps = 16;
+  constexpr std::uint32_t records_per_pack = 16;
+  const std::uint32_t packs = how.quick ? 64 : lanes;
+  const std::size_t window = std::size_t{steps} * packs * records_per_pack;
+  const auto arrivals =
+      std::make_shared<const std::vector<lanepack::candidate>>(candidates(lengths, window));
+  const auto policy = std::make_shared<lanepack::replicated_policy>();
+  const auto out_packs = std::make_shared<lanepack::pack_list>();
+  comparison out;
+  out.item = "records";
+  out.items_per_run = static_cast<double>(window);
+  if (lanes <= 4096) out.wanted = {goal::kind::time_ratio_at_most, 2.5};
+  out.variants.push_back({"replicated", [=] {
+                            out_packs->clear();
+                            policy->form({.first_step = 0,
+                                          .steps = steps,
+                                          .records_per_pack = records_per_pack,
+                                          .packs_per_step = packs},
+                                         *arrivals, *out_packs);
+                            return mixed((*out_packs)[0].front().record.id,
+                                         out_packs->records().back().record.id);
+                          }});
+  out.variants.push_back(sort_of_windows(arrivals, window));
+  return out;
+}
+
 inline comparison partitioner_case(std::size_t records, std::uint32_t records_per_pack,
                                    const std::string& lengths) {
   const auto arrivals =
@@ -303,6 +332,12 @@ inline void add_planning_benchmarks(std::vector<benchmark>& out) {
           [=](const settings& how) { return window_case(steps, records, lengths, how); });
     }
   }
+  for (const std::uint32_t lanes : {64U, 512U, 4096U, 32768U}) {
+    for (const std::string lengths : {"dialogues", "tasks"}) {
+      add("packer/replicated/L=" + std::to_string(lanes) + "/K=16/b=16/lengths=" + lengths,
+          [=](const settings& how) { return replicated_case(lanes, lengths, how); });
+    }
+  }
   add("packer/partitioner/n=65536/b=16",
       [](const settings&) { return partitioner_case(65536, 16, "dialogues"); });
   for (const lanepack::named_micro_batch_rule& rule : lanepack::micro_batch_rules()) {
@@ -311,7 +346,7 @@ inline void add_planning_benchmarks(std::vector<benchmark>& out) {
           [=](const settings&) { return micro_batcher_case(rule.rule, 65536, lengths); });
     }
   }
-  for (const std::string policy : {"sequential", "window"}) {
+  for (const std::string policy : {"sequential", "window", "replicated"}) {
     for (const lanepack::shuffle_kind shuffle :
          {lanepack::shuffle_kind::full, lanepack::shuffle_kind::block}) {
       add("loader/planner/policy=" + policy + "/shuffle=" + lanepack::to_string(shuffle),

@@ -2,7 +2,7 @@
 . "$LANEPACK_SOURCE/tests/programs/common.inc"
 
 "$make_corpus" "$LANEPACK_SOURCE" corpus --paragraphs
-for policy in sequential window calendar; do
+for policy in sequential window calendar replicated auto; do
   options="--corpus corpus.bin --lanes 12 --records-per-pack 4 --lookahead 4 --policy $policy --seed 5 --epochs 2"
   "$plan" $options --world 1 --rank all | sed 's/"rank":[0-9]*,//' | sort >whole.txt
   [ "$(wc -l <whole.txt)" -gt 100 ] || fail "a plan of $(wc -l <whole.txt) packs is no test"

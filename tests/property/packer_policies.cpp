@@ -15,7 +15,7 @@ namespace {
 using lanepack::candidate;
 
 /// Feeds a policy as its concept says and returns the packs of all steps.
-lanepack::pack_list drive(lanepack::any_policy& policy, const std::vector<candidate>& records,
+lanepack::pack_list drive(lanepack::any_policy& policy, std::vector<candidate> records,
                           std::uint32_t b, std::uint32_t packs_per_step) {
   lanepack::pack_list packs;
   const std::size_t a_step = std::size_t{b} * packs_per_step;
@@ -26,6 +26,7 @@ lanepack::pack_list drive(lanepack::any_policy& policy, const std::vector<candid
         static_cast<std::uint32_t>(std::min<std::size_t>(policy.window_steps(), steps - step));
     const std::size_t until =
         std::min(records.size(), (step + count + policy.buffered_steps()) * a_step);
+    for (std::size_t i = handed; i < until; ++i) records[i].admitted = step;
     policy.form({.first_step = step,
                  .steps = count,
                  .records_per_pack = b,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <lanepack/packer/replicated.hpp>
@@ -117,5 +118,72 @@ TEST_CASE("packer: without limits a step of replicated costs its dearest pack on
     CAPTURE(total / 64, maxima);
     REQUIRE(policy.statistics().outlier_steps > 0);
     REQUIRE(total / 64 >= maxima / 1000 * 995);
+  });
+}
+
+TEST_CASE("packer: replicated holds outliers within its bounds and lets all of them go",
+          "[packer]") {
+  lanepack_test::for_each_seed(80, [](std::uint64_t seed, lanepack_test::gen& gen) {
+    CAPTURE(seed);
+    lanepack::replicated_options options;
+    options.lookahead_steps = static_cast<std::uint32_t>(gen.between(4, 8));
+    options.records_per_pack = static_cast<std::uint32_t>(gen.between(2, 8));
+    options.lanes = static_cast<std::uint32_t>(gen.between(2, 6));
+    options.max_displacement_steps = gen.between(2 * options.lookahead_steps, 90);
+    if (gen.one_in(2)) options.limits = {};
+    const std::uint64_t rare = gen.between(30, 2000);
+    options.costs =
+        std::make_shared<const lanepack::cost_distribution>(std::vector<lanepack::cost_bucket>{
+            {.cost = 100, .tokens = 10, .records = 2000},
+            {.cost = 50'000, .tokens = 3000, .records = 2000 / rare}});
+    lanepack::replicated_policy policy(options);
+    REQUIRE(policy.buffered_steps() == 1);
+    REQUIRE(policy.window_steps() == options.lookahead_steps - 1);
+
+    const std::size_t a_step = std::size_t{options.lanes} * options.records_per_pack;
+    const std::size_t steps = gen.between(1, 200);
+    std::vector<candidate> records(steps * a_step);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const bool dear = gen.one_in(rare);
+      records[i].cost = dear ? gen.between(10'000, 60'000) : gen.between(1, 200);
+      records[i].tokens = 1 + records[i].cost / 20;
+      records[i].arrival = i;
+    }
+    pack_list packs;
+    std::vector<std::uint64_t> step_of;
+    std::size_t handed = 0;
+    for (std::size_t step = 0; step < steps;) {
+      const auto count = static_cast<std::uint32_t>(
+          std::min<std::size_t>(gen.between(1, policy.window_steps()), steps - step));
+      const std::size_t until = std::min(records.size(), (step + count + 1) * a_step);
+      for (std::size_t i = handed; i < until; ++i) records[i].admitted = step;
+      if (gen.one_in(4)) {
+        lanepack::replicated_policy resumed(options);
+        resumed.restore(policy.save(), policy.held());
+        policy = resumed;
+      }
+      policy.form({.first_step = step,
+                   .steps = count,
+                   .records_per_pack = options.records_per_pack,
+                   .packs_per_step = options.lanes,
+                   .steps_to_drain = steps - step},
+                  std::span(records).subspan(handed, until - handed), packs);
+      handed = until;
+      step += count;
+      REQUIRE(policy.held().size() == until - packs.records().size());
+      REQUIRE(policy.held().size() <= a_step);
+    }
+    REQUIRE(packs.size() == steps * options.lanes);
+    REQUIRE(policy.held().empty());
+    std::vector<int> seen(records.size(), 0);
+    for (std::size_t pack = 0; pack < packs.size(); ++pack) {
+      REQUIRE(packs[pack].size() == options.records_per_pack);
+      for (const candidate& record : packs[pack]) {
+        ++seen[record.arrival];
+        REQUIRE(pack / options.lanes >= record.admitted);
+        REQUIRE(pack / options.lanes - record.admitted <= options.max_displacement_steps);
+      }
+    }
+    REQUIRE(std::all_of(seen.begin(), seen.end(), [](int times) { return times == 1; }));
   });
 }

@@ -14,7 +14,9 @@
 namespace lanepack::inline LANEPACK_ABI {
 
 /// A record that arrived at a packer.
-struct candidate {
+///
+/// It fills one line of a processor's cache, because plans of many lanes write them in any order.
+struct alignas(64) candidate {
   record_ref record;
   /// Estimated work, at most `max_record_cost`.
   std::uint64_t cost = 0;
@@ -28,6 +30,8 @@ struct candidate {
   step_index admitted = 0;
   record_role role = record_role::regular;
 };
+
+static_assert(sizeof(candidate) == 64);
 
 /// Packs in order, stored flat.
 class pack_list {

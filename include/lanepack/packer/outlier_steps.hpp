@@ -106,7 +106,7 @@ class outlier_steps {
 
   /// How much smaller a window of the same kind may be from which a limit is found.
   [[nodiscard]] static std::uint32_t scale_of_sample(std::uint32_t packs) noexcept {
-    constexpr std::uint32_t enough_packs = 64;
+    constexpr std::uint32_t enough_packs = 32;
     std::uint32_t scale = std::max(1U, packs / enough_packs);
     while (packs % scale != 0) --scale;
     return scale;

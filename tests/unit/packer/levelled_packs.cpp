@@ -49,7 +49,7 @@ TEST_CASE("packer: levelled packs hold every record once and have the costs they
 TEST_CASE("packer: levelled packs of many records have nearly the same cost", "[packer]") {
   lanepack_test::gen gen(11);
   // 2048 packs are dealt into 16 groups, 2049 = 3 x 683 into 3.
-  for (const std::size_t packs : {2048, 2049}) {
+  for (const std::size_t packs : {std::size_t{2048}, std::size_t{2049}}) {
     const std::vector<std::uint64_t> keys = sorted_keys(gen, packs * 16, 12);
     lanepack::detail::levelled_packs former({.swap_rounds = 2, .tolerance_shift = 8});
     lanepack::detail::formed_packs out;

@@ -123,7 +123,7 @@ TEST_CASE("packer: replicated deals a step's packs evenly over neighbouring lane
     pack_list packs;
     policy.form({.first_step = first_step, .records_per_pack = 1, .packs_per_step = 64},
                 arrivals(costs), packs);
-    for (const std::size_t lanes : {2, 4, 8, 16, 32}) {
+    for (const std::size_t lanes : {2U, 4U, 8U, 16U, 32U}) {
       for (std::size_t first = 0; first < 64; first += lanes) {
         std::set<std::uint64_t> classes;
         for (std::size_t lane = first; lane < first + lanes; ++lane) {
