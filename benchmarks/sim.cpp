@@ -1,11 +1,14 @@
 // lanepack-sim: simulates a cluster on real record lengths and compares policies.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -14,16 +17,18 @@
 #include <lanepack/lanepack.hpp>
 #include <lanepack/sim.hpp>
 
+#include "sim/baseline_runs.hpp"
+#include "sim/rows.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/policy_arguments.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
-#include "support/table.hpp"
 
 namespace {
 
 using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
+using lanepack_programs::row;
 
 struct arguments {
   lanepack::any_corpus_options reading;
@@ -43,26 +48,13 @@ struct arguments {
   std::string shuffle = "full";
   std::string model;
   std::optional<std::uint64_t> overhead;
+  std::optional<std::uint64_t> overhead_tokens;
   std::string sync = "step";
-  std::string micro_batching = "best_fit_decreasing";
+  std::string micro_batching;
+  std::optional<std::uint32_t> micro_batches;
   lanepack_programs::policy_arguments policy;
   bool json = false;
 };
-
-/// One line of the output.
-struct row {
-  std::string corpus;
-  std::string policy;
-  lanepack::simulation_result result;
-  double cv_reduction = 0;
-  double within_step_cv_reduction = 0;
-  std::uint64_t infeasible_records = 0;
-  std::uint64_t unbalanceable_records = 0;
-};
-
-double reduction(double value, double reference) {
-  return reference > 0 ? 1 - value / reference : 0;
-}
 
 std::string corpus_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -71,46 +63,14 @@ std::string corpus_name(const std::string& path) {
   return dot == std::string::npos || dot == 0 ? file : file.substr(0, dot);
 }
 
-nlohmann::ordered_json to_json(const row& line, const arguments& args, std::uint32_t lanes) {
-  const lanepack::simulation_result& result = line.result;
-  nlohmann::ordered_json out;
-  out["corpus"] = line.corpus;
-  out["policy"] = line.policy;
-  out["ranks"] = args.ranks;
-  out["lanes"] = lanes;
-  out["records_per_rank"] = args.records_per_rank;
-  out["lookahead"] = args.lookahead;
-  out["steps"] = result.steps;
-  out["rank_cost_cv"] = result.rank_cost_cv;
-  out["cv_reduction"] = line.cv_reduction;
-  out["within_step_cv"] = result.within_step_cv;
-  out["within_step_cv_reduction"] = line.within_step_cv_reduction;
-  out["step_efficiency"] = result.step_efficiency;
-  out["time_efficiency"] = result.time_efficiency;
-  out["relative_step_time"] = nullptr;
-  out["bin_fill"] = result.bin_fill;
-  out["max_displacement_steps"] = result.max_displacement_steps;
-  out["peak_buffered_records_per_rank"] = result.peak_buffered_records_per_rank;
-  out["records_emitted"] = result.records_emitted;
-  out["infeasible_records"] = line.infeasible_records;
-  out["unbalanceable_records"] = line.unbalanceable_records;
-  out["emitted_over_admitted_cost"] = result.emitted_over_admitted_cost;
-  out["step_tokens_max_ratio"] = result.step_tokens_max_ratio;
-  out["token_weight_p99"] = result.token_weight_p99;
-  out["lag1_correlation"] = result.lag1_correlation;
-  out["packs_above_cap"] = result.packs_above_cap;
-  out["due_records"] = result.due_records;
-  out["cost_over_expected"] = result.cost_over_expected;
-  out["digest"] = result.digest.hex();
-  return out;
-}
-
 /// What does not depend on the policy.
 struct prepared_corpus {
   std::string name;
   std::shared_ptr<const lanepack::candidate_feed> feed;
   std::uint64_t infeasible_records = 0;
   std::uint64_t unbalanceable_records = 0;
+  /// Tokens of the longest record that is delivered, after padding.
+  std::uint64_t largest_record = 0;
 };
 
 prepared_corpus prepare(const std::string& path, const arguments& args,
@@ -123,6 +83,9 @@ prepared_corpus prepare(const std::string& path, const arguments& args,
   out.feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options);
   const lanepack::record_selection& selection = out.feed->selection();
   out.infeasible_records = selection.infeasible_records;
+  out.largest_record =
+      lanepack::round_up(std::min(lengths.summary.max_tokens, selection.limits.largest_record()),
+                         options.limits.record_multiple);
   out.unbalanceable_records =
       lanepack::profile_costs(lengths.source, estimator, selection.limits, args.records_per_rank)
           .unbalanceable_records;
@@ -136,36 +99,46 @@ lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::s
   lanepack_programs::progress_bar bar(corpus.name + " " + policy);
   lanepack::simulation_options simulation = base;
   simulation.progress = bar.callback();
-  return lanepack::simulate(
-      corpus.feed, lanepack::make_policy(options, *corpus.feed),
-      lanepack::own_lanes_assigner(simulation.micro_batching, options.limits.record_multiple),
-      simulation);
+  const lanepack::micro_batch_counts counts = simulation.sync == lanepack::sync_model::micro_batch
+                                                  ? lanepack::micro_batch_counts::common
+                                                  : lanepack::micro_batch_counts::own;
+  return lanepack::simulate(corpus.feed, lanepack::make_policy(options, *corpus.feed),
+                            lanepack::own_lanes_assigner(simulation.micro_batching,
+                                                         options.limits.record_multiple, counts),
+                            simulation);
 }
 
-void print_table(const std::vector<row>& rows) {
-  lanepack_programs::text_table table({"corpus", "policy", "efficiency", "time eff.", "rank cv",
-                                       "cv less", "in-step cv", "less", "fill", "displaced",
-                                       "buffered", "too long", "heavy"});
-  table.set_align(1, lanepack_programs::text_table::align::left);
-  for (const row& line : rows) {
-    const lanepack::simulation_result& r = line.result;
-    using lanepack_programs::fixed;
-    table.add_row(
-        {line.corpus, line.policy, fixed(r.step_efficiency, 4), fixed(r.time_efficiency, 4),
-         fixed(r.rank_cost_cv, 4), fixed(100 * line.cv_reduction, 1) + "%",
-         fixed(r.within_step_cv, 4), fixed(100 * line.within_step_cv_reduction, 1) + "%",
-         fixed(r.bin_fill, 3), std::to_string(r.max_displacement_steps),
-         std::to_string(r.peak_buffered_records_per_rank), std::to_string(line.infeasible_records),
-         std::to_string(line.unbalanceable_records)});
+/// Names with `baselines` replaced by all of theirs.
+std::vector<std::string> expanded(const std::vector<std::string>& policies) {
+  std::vector<std::string> out;
+  for (const std::string& policy : policies) {
+    if (policy != "baselines") {
+      out.push_back(policy);
+      continue;
+    }
+    for (const lanepack::named_baseline& baseline : lanepack::baselines()) {
+      out.emplace_back(baseline.name);
+    }
   }
-  std::fputs(table.text(lanepack_programs::style_of(STDOUT_FILENO)).c_str(), stdout);
-  std::fputs(
-      "efficiency: mean over ranks / slowest rank, of cost, over all steps; time eff.: with "
-      "micro-batches\nand their overhead. rank cv: variability of a rank's cost a step, 'less' "
-      "against sequential; in-step:\nonly within a step, the part that costs time. displaced: "
-      "most steps that a record was held back.\ntoo long: records above the capacity. heavy: "
-      "records that cost more than a mean rank's step.\n",
-      stdout);
+  return out;
+}
+
+std::string baseline_list() {
+  std::string names;
+  for (const lanepack::named_baseline& baseline : lanepack::baselines()) {
+    names += (names.empty() ? "" : ", ") + std::string(baseline.name);
+  }
+  return names;
+}
+
+/// What every micro-batch costs beside its records.
+std::uint64_t overhead_of(const arguments& args, const lanepack::cost_model& model) {
+  if (!args.overhead_tokens) return args.overhead.value_or(model.per_micro_batch);
+  const lanepack::record_shape shape{.tokens = *args.overhead_tokens,
+                                     .loss_tokens = *args.overhead_tokens};
+  std::uint64_t cost = 0;
+  model.estimator.costs({&shape, 1}, {&cost, 1});
+  return cost;
 }
 
 exit_code run(command_line& line) {
@@ -173,7 +146,9 @@ exit_code run(command_line& line) {
       "Simulates data-parallel ranks on real record lengths and prints, per corpus and policy, how "
       "evenly the ranks are loaded. A record of L tokens costs 24576 L + L^2 unless --model says "
       "otherwise. All policies see the same records, in shuffled epochs.",
-      "lanepack-sim --lengths lengths.u32 --policy sequential,window --ranks 64");
+      "lanepack-sim --lengths lengths.u32 --policy sequential,window --ranks 64\n"
+      "  lanepack-sim --lengths lengths.u32 --policy window,baselines --sync microbatch "
+      "--microbatch-overhead-tokens 500");
   arguments args;
   CLI::App& app = line.app();
   app.add_option("--lengths", args.lengths,
@@ -187,10 +162,13 @@ exit_code run(command_line& line) {
   app.add_option("--lookahead", args.lookahead, "Steps of records that a lane may buffer");
   app.add_option("--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
-                 "Records above the capacity: fail, skip_and_count or truncate");
+                 "Records above the capacity: fail, skip_and_count, truncate or chunk");
   app.add_option("--empty", args.empty, "Records without tokens: fail or skip_and_count");
-  app.add_option("--policy", args.policies,
-                 "Policies: " + lanepack_programs::plan_arguments::policy_list())
+  app.add_option(
+         "--policy", args.policies,
+         "Policies: " + lanepack_programs::plan_arguments::policy_list() +
+             "; baselines that plan a step with all its lengths, each at its best capacity: " +
+             baseline_list() + "; 'baselines' for all of these")
       ->delimiter(',')
       ->type_name("NAME,...");
   args.policy.add_to(app);
@@ -202,12 +180,22 @@ exit_code run(command_line& line) {
   app.add_option("--model", args.model,
                  "Cost model: a Hugging Face config.json or saved coefficients")
       ->type_name("FILE");
-  app.add_option("--microbatch-overhead", args.overhead,
-                 "Cost units that every micro-batch takes beside its records (default: the cost "
-                 "model's, or 0)");
+  auto* overhead = app.add_option(
+      "--microbatch-overhead", args.overhead,
+      "Cost units that every micro-batch takes beside its records (default: the cost "
+      "model's, or 0)");
+  app.add_option("--microbatch-overhead-tokens", args.overhead_tokens,
+                 "The same, as the cost of a record of so many tokens")
+      ->excludes(overhead);
   app.add_option("--sync", args.sync, "Where ranks wait for each other: step or microbatch");
-  app.add_option("--micro-batching", args.micro_batching,
-                 "best_fit_decreasing, first_fit_decreasing, mffd_johnson_garey or mffd_nemo");
+  app.add_option(
+      "--micro-batching", args.micro_batching,
+      "best_fit_decreasing, first_fit_decreasing, mffd_johnson_garey, mffd_nemo or level "
+      "(default: level with --sync microbatch, else best_fit_decreasing)");
+  app.add_option(
+      "--micro-batches", args.micro_batches,
+      "Micro-batches that every rank has in every step; baselines are forced to at least "
+      "so many (default: as few as fit, with --sync microbatch the same on all ranks)");
   lanepack_programs::add_corpus_options(app, args.reading);
   app.add_flag("--json", args.json, "Print a JSON array instead of a table");
   line.parse();
@@ -240,12 +228,27 @@ exit_code run(command_line& line) {
   simulation.steps = args.steps;
   simulation.warmup_steps = args.warmup;
   simulation.sync = lanepack::parse_sync_model(args.sync);
-  simulation.micro_batch_overhead = args.overhead.value_or(model.per_micro_batch);
-  simulation.micro_batching = {.capacity_tokens = args.capacity_tokens,
-                               .rule = lanepack::micro_batch_rule_named(args.micro_batching)};
+  simulation.micro_batch_overhead = overhead_of(args, model);
+  const bool meet_often = simulation.sync == lanepack::sync_model::micro_batch;
+  simulation.micro_batching = {
+      .capacity_tokens = args.capacity_tokens,
+      .rule = !args.micro_batching.empty() ? lanepack::micro_batch_rule_named(args.micro_batching)
+              : meet_often                 ? lanepack::micro_batch_rule::level
+                                           : lanepack::micro_batch_rule::best_fit_decreasing,
+      .micro_batches = args.micro_batches};
+  simulation.bound_window_steps = args.lookahead;
+  lanepack::baseline_options baseline_options;
+  baseline_options.capacity_tokens = args.capacity_tokens;
+  baseline_options.record_multiple = options.limits.record_multiple;
+  baseline_options.sync = simulation.sync;
+  baseline_options.micro_batches = args.micro_batches.value_or(1);
+  baseline_options.padding_cost_per_1024 = lanepack::padding_cost_of(estimator);
+  args.policies = expanded(args.policies);
+  options.policy = "sequential";
   args.policy.apply_to(options, estimator);
   // A misspelt policy is found before the first corpus is simulated.
   for (const std::string& policy : args.policies) {
+    if (lanepack::find_baseline(policy) != nullptr) continue;
     options.policy = policy;
     lanepack::validate(options);
   }
@@ -256,25 +259,43 @@ exit_code run(command_line& line) {
     const prepared_corpus corpus = prepare(path, args, options, estimator);
     const lanepack::simulation_result reference =
         simulate(corpus, "sequential", options, simulation);
+    const std::size_t first = rows.size();
     for (const std::string& policy : args.policies) {
       row out;
       out.corpus = corpus.name;
       out.policy = policy;
-      out.result =
-          policy == "sequential" ? reference : simulate(corpus, policy, options, simulation);
-      out.cv_reduction = reduction(out.result.rank_cost_cv, reference.rank_cost_cv);
-      out.within_step_cv_reduction = reduction(out.result.within_step_cv, reference.within_step_cv);
+      if (const lanepack::named_baseline* baseline = lanepack::find_baseline(policy)) {
+        lanepack_programs::baseline_run run = lanepack_programs::simulate_baseline(
+            corpus.name, corpus.feed, *baseline, baseline_options, corpus.largest_record,
+            simulation);
+        out.result = std::move(run.result);
+        out.tuned_capacity_tokens = run.capacity_tokens;
+        out.coordinated = baseline->coordinated;
+      } else {
+        out.result =
+            policy == "sequential" ? reference : simulate(corpus, policy, options, simulation);
+      }
+      out.cv_reduction =
+          lanepack_programs::reduction(out.result.rank_cost_cv, reference.rank_cost_cv);
+      out.within_step_cv_reduction =
+          lanepack_programs::reduction(out.result.within_step_cv, reference.within_step_cv);
       out.infeasible_records = corpus.infeasible_records;
       out.unbalanceable_records = corpus.unbalanceable_records;
       rows.push_back(std::move(out));
     }
+    lanepack_programs::compare_step_times(std::span(rows).subspan(first));
   }
+  const lanepack_programs::run_facts facts{.ranks = args.ranks,
+                                           .lanes = lanes,
+                                           .records_per_rank = args.records_per_rank,
+                                           .lookahead = args.lookahead,
+                                           .sync = args.sync};
   if (args.json) {
     nlohmann::ordered_json all = nlohmann::json::array();
-    for (const row& entry : rows) all.push_back(to_json(entry, args, lanes));
+    for (const row& entry : rows) all.push_back(lanepack_programs::to_json(entry, facts));
     std::fputs((all.dump(2) + "\n").c_str(), stdout);
   } else {
-    print_table(rows);
+    lanepack_programs::print_table(rows, facts);
   }
   return exit_code::ok;
 }

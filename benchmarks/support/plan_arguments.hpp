@@ -109,7 +109,7 @@ class plan_arguments {
     app.add_option("--record-multiple", options_.limits.record_multiple,
                    "Every record is padded to a multiple of so many tokens");
     app.add_option("--infeasible", infeasible_,
-                   "Records above the capacity: fail, skip_and_count or truncate");
+                   "Records above the capacity: fail, skip_and_count, truncate or chunk");
     app.add_option("--empty", empty_, "Records without tokens: fail or skip_and_count");
     app.add_option(
            "--model", model_,

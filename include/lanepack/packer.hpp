@@ -9,6 +9,7 @@
 #include <lanepack/packer/calendar_filler.hpp>
 #include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>

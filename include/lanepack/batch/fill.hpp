@@ -23,14 +23,14 @@ void position_block(std::int32_t* out, std::int32_t first) noexcept {
   for (std::int32_t k = 0; k < static_cast<std::int32_t>(Count); ++k) out[k] = first + k;
 }
 
-/// Writes 0, 1, 2, ...
-inline void fill_positions(std::int32_t* positions, std::size_t count) noexcept {
+/// Writes `first`, `first` + 1, ...
+inline void fill_positions(std::int32_t* positions, std::size_t count,
+                           std::int32_t first = 0) noexcept {
   std::size_t i = 0;
-  for (; i + 64 <= count; i += 64) {
-    position_block<64>(positions + i, static_cast<std::int32_t>(i));
-  }
-  for (; i + 8 <= count; i += 8) position_block<8>(positions + i, static_cast<std::int32_t>(i));
-  for (; i < count; ++i) positions[i] = static_cast<std::int32_t>(i);
+  const auto value = [&]() noexcept { return first + static_cast<std::int32_t>(i); };
+  for (; i + 64 <= count; i += 64) position_block<64>(positions + i, value());
+  for (; i + 8 <= count; i += 8) position_block<8>(positions + i, value());
+  for (; i < count; ++i) positions[i] = value();
 }
 
 inline void fill_value(std::int32_t* out, std::size_t count, std::int32_t value) noexcept {
@@ -96,30 +96,32 @@ struct record_fields {
   std::uint8_t* mask = nullptr;
 };
 
-/// What decides a record's labels.
-struct record_loss {
+/// What decides a record's labels and positions.
+struct record_place {
   /// The mask was written by the reader.
   bool mask_given = false;
   /// The record counts no loss at all.
   bool silent = false;
   /// The token after the record's last one is predicted by it.
   bool predicts_next = false;
+  /// Position of its first token.
+  std::int32_t first_position = 0;
 };
 
 /// Completes one record: padding behind its tokens, labels, positions and loss mask.
 /// @param length      Tokens of the record, at least 1.
 /// @param padded      Tokens with padding.
-/// @param next_token  The token that follows the record; used if `loss.predicts_next`.
+/// @param next_token  The token that follows the record; used if `place.predicts_next`.
 /// @return            Labels that count.
 inline std::uint64_t complete_record(const record_fields& out, std::size_t length,
                                      std::size_t padded, std::int32_t pad_token,
-                                     const record_loss& loss, std::int32_t next_token) noexcept {
+                                     const record_place& place, std::int32_t next_token) noexcept {
   const std::size_t last = length - 1;
   std::uint64_t ones = 0;
-  if (loss.silent) {
+  if (place.silent) {
     if (out.labels != nullptr) fill_value(out.labels, last, ignored_label);
     if (out.mask != nullptr) std::memset(out.mask, 0, last);
-  } else if (loss.mask_given) {
+  } else if (place.mask_given) {
     ones = shift_masked(out.tokens, out.mask, out.labels, last);
   } else {
     ones = last;
@@ -128,7 +130,7 @@ inline std::uint64_t complete_record(const record_fields& out, std::size_t lengt
     }
     if (out.mask != nullptr) std::memset(out.mask, 1, last);
   }
-  const bool predicts_next = loss.predicts_next && !loss.silent;
+  const bool predicts_next = place.predicts_next && !place.silent;
   ones += predicts_next ? 1 : 0;
   if (out.labels != nullptr) {
     out.labels[last] = predicts_next ? next_token : ignored_label;
@@ -139,7 +141,7 @@ inline std::uint64_t complete_record(const record_fields& out, std::size_t lengt
     std::memset(out.mask + length, 0, padded - length);
   }
   fill_value(out.tokens + length, padded - length, pad_token);
-  if (out.positions != nullptr) fill_positions(out.positions, padded);
+  if (out.positions != nullptr) fill_positions(out.positions, padded, place.first_position);
   return ones;
 }
 

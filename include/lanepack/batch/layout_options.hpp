@@ -111,6 +111,17 @@ struct batch_counts {
   friend bool operator==(const batch_counts&, const batch_counts&) = default;
 };
 
+/// Where the only record of a micro-batch lies in a longer one; a whole record has no prefix and
+/// nothing after it.
+struct batch_chunk {
+  /// Tokens of the record before this chunk.
+  std::uint64_t prefix_tokens = 0;
+  /// The chunk's last token predicts the first one after it.
+  bool predicts_next = false;
+  /// That token, where it is predicted.
+  std::int32_t next_token = 0;
+};
+
 namespace detail {
 
 /// Fields start at multiples of this in a slab.

@@ -216,6 +216,14 @@ class padded_layout {
     silent_[record] = 1;
   }
 
+  /// Says that the only record is a chunk of a longer one: positions go on after its prefix, and
+  /// only the first chunk counts as a record.
+  /// @pre  One record; prefix and padded tokens are at most 2^31 - 1 together.
+  void place_chunk(const batch_chunk& chunk) {
+    LANEPACK_ASSERT(rows() == 1);
+    chunk_ = chunk;
+  }
+
   /// Fills everything that the reader did not write, and shifts the loss mask. Once per slab.
   /// @throws  state_error if the slab is too small or not aligned.
   /// @complexity  O(rows x width), one pass.
@@ -228,6 +236,7 @@ class padded_layout {
 
     padded_view view;
     view.counts_ = counts_;
+    if (chunk_.prefix_tokens != 0) view.counts_.records = 0;
     for (std::size_t i = 0; i < rows(); ++i) {
       const std::size_t first = i * width_;
       const detail::record_fields out{
@@ -236,11 +245,13 @@ class padded_layout {
           .positions = positions == nullptr ? nullptr : positions + first,
           .mask = mask == nullptr ? nullptr : mask + first,
       };
-      const detail::record_loss loss{.mask_given = options_.reads_loss_mask,
-                                     .silent = !silent_.empty() && silent_[i] != 0,
-                                     .predicts_next = false};
-      view.counts_.loss_tokens +=
-          detail::complete_record(out, length(i), width_, options_.pad_token, loss, 0);
+      const detail::record_place place{
+          .mask_given = options_.reads_loss_mask,
+          .silent = !silent_.empty() && silent_[i] != 0,
+          .predicts_next = chunk_.predicts_next,
+          .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
+      view.counts_.loss_tokens += detail::complete_record(
+          out, length(i), width_, options_.pad_token, place, chunk_.next_token);
     }
     std::memcpy(field<std::int32_t>(slab, fields_.lengths), lengths_.data(),
                 lengths_.size() * sizeof(std::int32_t));
@@ -281,6 +292,7 @@ class padded_layout {
   std::vector<std::uint8_t> silent_;
   detail::padded_fields fields_;
   batch_counts counts_;
+  batch_chunk chunk_;
   std::size_t width_ = 0;
 };
 

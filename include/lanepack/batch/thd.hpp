@@ -69,7 +69,7 @@ class micro_batch_view {
   [[nodiscard]] std::span<const std::int32_t> labels() const noexcept {
     return field<std::int32_t>(fields_.labels);
   }
-  /// Position inside the segment, padding included; empty if not asked for.
+  /// Position inside the record, padding included; empty if not asked for.
   [[nodiscard]] std::span<const std::int32_t> position_ids() const noexcept {
     return field<std::int32_t>(fields_.position_ids);
   }
@@ -236,6 +236,14 @@ class thd_layout {
     silent_[record] = 1;
   }
 
+  /// Says that the only record is a chunk of a longer one: positions go on after its prefix, and
+  /// only the first chunk counts as a record.
+  /// @pre  One record; prefix and padded tokens are at most 2^31 - 1 together.
+  void place_chunk(const batch_chunk& chunk) {
+    LANEPACK_ASSERT(records() == 1);
+    chunk_ = chunk;
+  }
+
   /// Fills everything that the reader did not write, and shifts the loss mask. Once per slab.
   /// @throws  state_error if the slab is too small or not aligned.
   /// @complexity  O(tokens), one pass.
@@ -248,6 +256,7 @@ class thd_layout {
 
     micro_batch_view view;
     view.counts_ = counts_;
+    if (chunk_.prefix_tokens != 0) view.counts_.records = 0;
     for (std::size_t i = 0; i < records(); ++i) {
       const std::size_t first = start(i);
       const std::size_t next = start(i + 1);
@@ -261,10 +270,14 @@ class thd_layout {
       const bool joins = options_.boundary == boundary_labels::megatron_compat &&
                          i + 1 < records() && first + real == next && !silent(i + 1) &&
                          (!options_.reads_loss_mask || mask[next] != 0);
-      const detail::record_loss loss{
-          .mask_given = options_.reads_loss_mask, .silent = silent(i), .predicts_next = joins};
-      view.counts_.loss_tokens += detail::complete_record(
-          out, real, next - first, options_.pad_token, loss, joins ? tokens[next] : 0);
+      const detail::record_place place{
+          .mask_given = options_.reads_loss_mask,
+          .silent = silent(i),
+          .predicts_next = joins || chunk_.predicts_next,
+          .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
+      view.counts_.loss_tokens +=
+          detail::complete_record(out, real, next - first, options_.pad_token, place,
+                                  joins ? tokens[next] : chunk_.next_token);
     }
     const std::size_t end = start(records());
     const std::size_t padding = total_tokens() - end;
@@ -336,6 +349,7 @@ class thd_layout {
   std::vector<std::uint8_t> silent_;
   detail::thd_fields fields_;
   batch_counts counts_;
+  batch_chunk chunk_;
   std::int32_t max_length_ = 0;
   std::int32_t max_padded_ = 0;
   bool pad_between_segments_ = false;

@@ -26,6 +26,9 @@ enum class infeasible_policy : std::uint8_t {
   skip_and_count,
   /// Its first tokens that fit are kept, and the record is counted.
   truncate,
+  /// It is kept whole and cut into chunks in consecutive micro-batches, and counted; see
+  /// `chunked_micro_batcher`.
+  chunk,
 };
 
 /// What happens to a record without tokens, which cannot be a segment.
@@ -44,6 +47,8 @@ enum class empty_policy : std::uint8_t {
       return "skip_and_count";
     case infeasible_policy::truncate:
       return "truncate";
+    case infeasible_policy::chunk:
+      return "chunk";
   }
   return "?";
 }
@@ -62,11 +67,12 @@ enum class empty_policy : std::uint8_t {
 /// @throws  invalid_option with `option` as its name.
 [[nodiscard]] inline infeasible_policy parse_infeasible_policy(
     std::string_view text, const std::string& option = "infeasible") {
-  for (const auto policy :
-       {infeasible_policy::fail, infeasible_policy::skip_and_count, infeasible_policy::truncate}) {
+  for (const auto policy : {infeasible_policy::fail, infeasible_policy::skip_and_count,
+                            infeasible_policy::truncate, infeasible_policy::chunk}) {
     if (text == to_string(policy)) return policy;
   }
-  detail::throw_invalid_option(option, detail::quoted(text), "fail, skip_and_count or truncate");
+  detail::throw_invalid_option(option, detail::quoted(text),
+                               "fail, skip_and_count, truncate or chunk");
 }
 
 /// The policy of that name.
@@ -170,25 +176,39 @@ class feasibility {
     return tokens <= largest_record_ ? record_fit::feasible : record_fit::infeasible;
   }
 
+  /// Whether records above the capacity are cut into chunks.
+  [[nodiscard]] bool chunks() const noexcept {
+    return options_.infeasible == infeasible_policy::chunk;
+  }
+
   /// Whether the policies keep a record of that length, cut or whole.
   [[nodiscard]] bool keeps(std::uint64_t tokens) const noexcept {
     const record_fit found = fit(tokens);
     return found == record_fit::feasible ||
-           (found == record_fit::infeasible && options_.infeasible == infeasible_policy::truncate);
+           (found == record_fit::infeasible &&
+            (chunks() || options_.infeasible == infeasible_policy::truncate));
   }
 
   /// The shape that is delivered of a record that is kept.
   [[nodiscard]] record_shape delivered(const record_shape& shape) const noexcept {
-    return truncate_shape(shape, largest_record_);
+    return chunks() ? shape : truncate_shape(shape, largest_record_);
   }
 
-  /// Stops on a record that a policy `fail` forbids.
+  /// Stops on a record that a policy `fail` forbids, or that is too long for chunks: positions in a
+  /// record are int32.
   /// @param where  Path and record for the message.
   /// @throws  data_error with the length found, the limit and the options that would accept it.
   void check(std::uint64_t tokens, const data_location& where) const {
     const record_fit found = fit(tokens);
     if (found == record_fit::infeasible && options_.infeasible == infeasible_policy::fail) {
       throw_infeasible(tokens, where);
+    }
+    const std::uint64_t longest =
+        largest_feasible_record(int32_tokens, options_.record_multiple, options_.total_multiple);
+    if (chunks() && tokens > longest) {
+      detail::throw_data_error(where, "found " + std::to_string(tokens) +
+                                          " tokens, expected at most " + std::to_string(longest) +
+                                          ", the range of positions, also with infeasible = chunk");
     }
     if (found == record_fit::empty && options_.empty == empty_policy::fail) throw_empty(where);
   }
@@ -202,9 +222,9 @@ class feasibility {
     if (options_.capacity_tokens && *options_.capacity_tokens != largest_record_) {
       limit += " (capacity_tokens " + std::to_string(*options_.capacity_tokens) + " after padding)";
     }
-    detail::throw_data_error(where, "infeasible record: found " + std::to_string(tokens) +
-                                        " tokens, expected at most " + limit +
-                                        ", or the policy infeasible = skip_and_count or truncate");
+    detail::throw_data_error(
+        where, "infeasible record: found " + std::to_string(tokens) + " tokens, expected at most " +
+                   limit + ", or the policy infeasible = skip_and_count, truncate or chunk");
   }
 
   [[noreturn]] LANEPACK_COLD static void throw_empty(const data_location& where) {

@@ -35,6 +35,7 @@
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/loader/step.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
 #include <lanepack/topology/world.hpp>
@@ -70,10 +71,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
         planner_(feed_, make_policy(options_.plan, *feed_), lanes_of(ownership)),
-        batcher_({.capacity_tokens = feed_->selection().limits.largest_record(),
+        batcher_({.capacity_tokens = capacity(),
                   .rule = rule(options_),
                   .micro_batches = options_.micro_batches,
-                  .multiple_of = options_.micro_batch_multiple}),
+                  .multiple_of = options_.micro_batch_multiple},
+                 alignment_multiple(
+                     {options_.plan.limits.record_multiple, options_.plan.limits.total_multiple})),
         ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
     check_worst_case(summary);
     slots_.resize(ring_.depth());
@@ -149,6 +152,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     std::shared_ptr<step_state> step;
     std::size_t micro_batch;
     Layout layout;
+    /// The token after a chunk that another one follows, and its byte of the loss mask.
+    std::int32_t next_token = 0;
+    std::uint8_t next_mask = 1;
   };
   /// A job and the slot that it is read into.
   struct filling {
@@ -228,23 +234,33 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
     const std::uint64_t records = records_per_rank();
     const std::uint64_t n = feed_->selection().domain.size();
-    // A record can come again in the next epoch, and as often as a lookahead spans epochs.
+    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
+    // often as a lookahead spans epochs; padding repeats records too.
     const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
                                               std::uint64_t{2} * options_.plan.lookahead_steps);
-    const std::uint64_t repeats = 1 + ceil_div(span, n);
-    worst_case_step worst{.records = records, .total_tokens = 0, .largest_record = 0};
+    const bool once = options_.plan.rule == epoch_end::drop_last;
+    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
+    worst_case_step worst{.records = 0, .total_tokens = 0, .largest_record = 0};
+    std::uint64_t chunks = 0;
     std::uint64_t left = records;
     const std::vector<length_bucket> buckets = summary.histogram.buckets();
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
       if (!feed_->selection().limits.keeps(bucket->first)) continue;
-      const std::uint64_t tokens =
-          traits::room(options_.fields, std::min({bucket->last, capacity(), summary.max_tokens}));
+      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
       const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
+      left -= count;
+      if (feed_->selection().limits.chunks() && longest > capacity()) {
+        chunks = saturating_add(
+            chunks,
+            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
+        continue;
+      }
+      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
+      worst.records += count;
       worst.largest_record = std::max(worst.largest_record, tokens);
       worst.total_tokens = saturating_add(worst.total_tokens, saturating_mul(count, tokens));
-      left -= count;
     }
-    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
+    if (worst_case_fits(worst, chunks)) return;
     const std::string wanted =
         options_.micro_batches ? std::to_string(*options_.micro_batches)
                                : "a multiple of " + std::to_string(options_.micro_batch_multiple);
@@ -253,8 +269,21 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                              " fits: " + std::to_string(records) + " records of up to " +
                              std::to_string(worst.largest_record) + " tokens, " +
                              std::to_string(worst.total_tokens) + " in all, in micro-batches of " +
-                             std::to_string(capacity()) +
-                             " tokens; a policy that plans all lanes could keep it with fewer");
+                             std::to_string(capacity()) + " tokens" +
+                             (chunks == 0 ? "" : " and " + std::to_string(chunks) + " chunks") +
+                             "; a policy that plans all lanes could keep it with fewer");
+  }
+
+  /// Whether the worst whole records of a step fit beside the chunks of the others.
+  [[nodiscard]] bool worst_case_fits(const worst_case_step& worst, std::uint64_t chunks) const {
+    micro_batch_options options = batcher_.options();
+    if (chunks == 0 || !options.micro_batches) return worst_case_fits_micro_batches(options, worst);
+    if (chunks >= *options.micro_batches) {
+      return chunks == *options.micro_batches && worst.records == 0;
+    }
+    if (worst.records == 0) return true;
+    const std::optional<std::uint64_t> most = largest_micro_batch_count(options, worst);
+    return most && *most <= *options.micro_batches - chunks;
   }
 
   void start() {
@@ -412,6 +441,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     const std::span<std::byte> slab = done.slot.bytes();
     job& work = done.work;
     if (options_.digests) digest(work, slab);
+    if (const std::optional<record_chunk> chunk = chunk_of_job(work)) {
+      work.layout.place_chunk(
+          {.prefix_tokens = chunk->prefix_tokens,
+           .predicts_next = chunk->index + 1 < chunk->count && work.next_mask != 0,
+           .next_token = work.next_token});
+    }
     filled_slot<Layout>& out = slots_[done.slot.index()];
     out.view = work.layout.complete(slab);
     out.step = std::move(work.step);
@@ -470,7 +505,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         feed_->sampler().schedule().run(plan->step).records_per_pack;
     state->expected_loss_tokens = feed_->expected_loss_tokens(
         static_cast<std::uint64_t>(options_.plan.lanes) * records_per_pack);
-    batcher_.form(rooms_, state->micro_batches, costs_);
+    batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
     state->remaining = state->micro_batches.size();
     if (options_.digests) state->record_digests.resize(state->records.size());
     planned_.clear();
@@ -478,6 +513,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       lengths_.clear();
       for (const std::uint32_t record : state->micro_batches[i]) {
         lengths_.push_back(state->tokens[record]);
+      }
+      if (i < state->chunks.size()) {
+        // Micro-batches are formed of padded records.
+        record_chunk& chunk = state->chunks[i];
+        chunk.tokens = std::min(chunk.tokens, lengths_.front() - chunk.prefix_tokens);
+        lengths_.front() = chunk.tokens;
       }
       Layout layout(options_.fields, lengths_);
       for (std::size_t k = 0; k < lengths_.size(); ++k) {
@@ -514,11 +555,19 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       const std::span<std::byte> slab = target.slot.bytes();
       const std::span<const std::uint32_t> records =
           target.work.step->micro_batches[target.work.micro_batch];
+      const std::optional<record_chunk> chunk = chunk_of_job(target.work);
       for (std::size_t k = 0; k < records.size(); ++k) {
         reads_.push_back({.id = target.work.step->records[records[k]].id,
-                          .first_token = 0,
+                          .first_token = chunk ? chunk->prefix_tokens : 0,
                           .tokens = target.work.layout.token_span(slab, k),
                           .loss_mask = target.work.layout.mask_span(slab, k)});
+      }
+      if (chunk && chunk->index + 1 < chunk->count) {
+        reads_.push_back({.id = reads_.back().id,
+                          .first_token = chunk->prefix_tokens + chunk->tokens,
+                          .tokens = {&target.work.next_token, 1},
+                          .loss_mask = {&target.work.next_mask,
+                                        options_.fields.reads_loss_mask ? std::size_t{1} : 0}});
       }
     }
     try {
@@ -529,14 +578,21 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
   }
 
+  [[nodiscard]] static std::optional<record_chunk> chunk_of_job(const job& work) {
+    if (work.micro_batch >= work.step->chunks.size()) return std::nullopt;
+    return work.step->chunks[work.micro_batch];
+  }
+
   /// Reads again what could not be read together, and masks the records that are bad.
   void read_one_by_one() {
     std::size_t at = 0;
     for (filling& target : fillings_) {
       const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
-      for (std::size_t k = 0; k < records; ++k, ++at) {
+      const std::optional<record_chunk> chunk = chunk_of_job(target.work);
+      const std::size_t reads = chunk && chunk->index + 1 < chunk->count ? 2 : 1;
+      for (std::size_t k = 0; k < records; ++k, at += reads) {
         try {
-          source_.read(std::span<const record_read>(reads_).subspan(at, 1));
+          source_.read(std::span<const record_read>(reads_).subspan(at, reads));
         } catch (const data_error&) {
           std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
           std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
@@ -551,10 +607,13 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   void digest(const job& work, std::span<std::byte> slab) {
     step_state& step = *work.step;
     const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
+    const std::optional<record_chunk> chunk = chunk_of_job(work);
     for (std::size_t k = 0; k < records.size(); ++k) {
-      digest_builder builder;
-      builder.bytes(std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
-      step.record_digests[records[k]] = builder.value();
+      // The chunks of a record follow each other, so one builder goes through them.
+      if (!chunk || chunk->index == 0) record_digest_ = digest_builder();
+      record_digest_.bytes(
+          std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
+      step.record_digests[records[k]] = record_digest_.value();
     }
     if (work.micro_batch + 1 != step.micro_batches.size()) return;
     for (const delivered_pack& pack : step.packs) {
@@ -576,7 +635,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   const lane_ownership ownership_;
   const std::shared_ptr<const candidate_feed> feed_;
   planner planner_;
-  micro_batcher batcher_;
+  chunked_micro_batcher batcher_;
   ring_type ring_;
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
@@ -586,6 +645,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
   std::vector<job> planned_;
+  digest_builder record_digest_;
 
   // Of the reading thread.
   std::size_t read_together_ = 1;

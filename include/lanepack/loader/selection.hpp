@@ -25,7 +25,7 @@ struct record_selection {
   record_domain domain{0};
   /// The limits that they were selected by.
   feasibility limits{{}};
-  /// Records above the capacity: left out or truncated, as the policy says.
+  /// Records above the capacity: left out, truncated or cut into chunks, as the policy says.
   std::uint64_t infeasible_records = 0;
   /// Records without tokens; left out.
   std::uint64_t empty_records = 0;
@@ -65,17 +65,22 @@ struct record_selection {
       source.shapes({&above.front(), 1}, {&shape, 1});
       selection.limits.check(shape.tokens, {.path = source.describe(), .record = above.front()});
     }
-    const bool truncates = options.infeasible == infeasible_policy::truncate;
+    const bool kept =
+        selection.limits.chunks() || options.infeasible == infeasible_policy::truncate;
     std::vector<record_shape> shapes(above.size());
     source.shapes(above, shapes);
-    for (const record_shape& shape : shapes) {
-      const record_shape kept = truncates ? selection.delivered(shape) : record_shape{};
-      selection.tokens -= std::min(selection.tokens, shape.tokens - kept.tokens);
+    for (std::size_t i = 0; i < above.size(); ++i) {
+      const record_shape& shape = shapes[i];
+      if (kept) {
+        selection.limits.check(shape.tokens, {.path = source.describe(), .record = above[i]});
+      }
+      const record_shape delivered = kept ? selection.delivered(shape) : record_shape{};
+      selection.tokens -= std::min(selection.tokens, shape.tokens - delivered.tokens);
       selection.loss_tokens -=
-          std::min(selection.loss_tokens, shape.loss_tokens - kept.loss_tokens);
-      if (truncates) selection.truncated_tokens += shape.tokens - kept.tokens;
+          std::min(selection.loss_tokens, shape.loss_tokens - delivered.loss_tokens);
+      if (kept) selection.truncated_tokens += shape.tokens - delivered.tokens;
     }
-    if (!truncates) excluded = std::move(above);
+    if (!kept) excluded = std::move(above);
   }
   if (summary.empty_records != 0) {
     const std::vector<record_id> empty = empty_ids(summary, source);

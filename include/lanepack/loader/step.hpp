@@ -22,6 +22,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/host_backend.hpp>
 #include <lanepack/device/staging_ring.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -76,6 +77,8 @@ struct step_state {
   std::vector<std::uint64_t> tokens;
   std::vector<delivered_pack> packs;
   micro_batch_list micro_batches;
+  /// The chunks in the first micro-batches, where records are cut.
+  std::vector<record_chunk> chunks;
   batch_counts planned;
   std::uint64_t cost = 0;
   std::uint64_t expected_loss_tokens = 1;
@@ -117,6 +120,12 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   /// @param segment  Below the number of records.
   [[nodiscard]] record_ref record(std::size_t segment) const noexcept {
     return step_->records[record_indices()[segment]];
+  }
+  /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
+  /// chunks of a record stand in consecutive micro-batches, first to last.
+  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
+    if (index_ >= step_->chunks.size()) return std::nullopt;
+    return step_->chunks[index_];
   }
   /// As `loaded_step::expected_loss_tokens`.
   [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {

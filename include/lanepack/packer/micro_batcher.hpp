@@ -33,6 +33,9 @@ enum class micro_batch_rule : std::uint8_t {
   mffd_nemo,
   /// Rows padded to the longest of the micro-batch: rows x longest is bounded, not the sum.
   padded_rows,
+  /// As few micro-batches as the tight rules find, of nearly equal cost: for ranks that wait for
+  /// each other in every micro-batch.
+  level,
 };
 
 /// A rule and the name that programs and configuration files use for it.
@@ -49,6 +52,7 @@ inline constexpr std::array micro_batch_rule_table{
     named_micro_batch_rule{micro_batch_rule::mffd_johnson_garey, "mffd_johnson_garey"},
     named_micro_batch_rule{micro_batch_rule::mffd_nemo, "mffd_nemo"},
     named_micro_batch_rule{micro_batch_rule::padded_rows, "padded_rows"},
+    named_micro_batch_rule{micro_batch_rule::level, "level"},
 };
 
 }  // namespace detail
@@ -180,6 +184,11 @@ inline void check_micro_batch_options(const micro_batch_options& options) {
 /// rule, the other rules are tried, then moves and swaps between micro-batches, then, for few
 /// records, a bounded search.
 ///
+/// Rule `level` spreads the costs: longest first into the lightest micro-batch that has room, then
+/// moves and swaps between heavy and light ones, all within the capacity. What it cannot place so
+/// it takes from the tight rules and levels from there. Costs that are level in all ranks, in the
+/// same order, leave no rank waiting in any micro-batch.
+///
 /// @thread_safety  None: one thread per object; scratch memory is reused from call to call.
 /// @determinism  Integers only; depends on the options and the arguments alone.
 class micro_batcher {
@@ -200,17 +209,35 @@ class micro_batcher {
   /// @complexity  O(n log n); more where a fixed number of micro-batches has to be repaired.
   void form(std::span<const std::uint64_t> tokens, micro_batch_list& out,
             std::span<const std::uint64_t> costs = {}) {
-    LANEPACK_ASSERT(costs.empty() || costs.size() == tokens.size());
-    tokens_ = tokens;
-    pack(options_.rule, bins_);
-    const std::size_t wanted = wanted_count(bins_.size());
-    if (wanted > tokens.size()) too_few_records(wanted);
-    if (bins_.size() > wanted) reduce(wanted);
-    if (bins_.size() < wanted) spread(wanted);
-    emit(costs, out);
+    form(options_.micro_batches, tokens, out, costs);
+  }
+
+  /// As `form`, with a number of micro-batches for this step alone.
+  /// @throws data_error as `form` does with a fixed number.
+  void form_exactly(std::uint32_t micro_batches, std::span<const std::uint64_t> tokens,
+                    micro_batch_list& out, std::span<const std::uint64_t> costs = {}) {
+    form(std::optional(micro_batches), tokens, out, costs);
   }
 
  private:
+  void form(std::optional<std::uint32_t> fixed, std::span<const std::uint64_t> tokens,
+            micro_batch_list& out, std::span<const std::uint64_t> costs) {
+    LANEPACK_ASSERT(costs.empty() || costs.size() == tokens.size());
+    tokens_ = tokens;
+    pack(options_.rule, bins_);
+    const std::size_t wanted =
+        fixed ? *fixed : static_cast<std::size_t>(round_up(bins_.size(), options_.multiple_of));
+    if (wanted > tokens.size()) too_few_records(wanted, fixed.has_value());
+    const bool levelled = options_.rule == micro_batch_rule::level && wanted > 1;
+    const std::span<const std::uint64_t> weights = costs.empty() ? tokens : costs;
+    if (!levelled || !spread_costs(wanted, weights)) {
+      if (bins_.size() > wanted) reduce(wanted);
+      if (bins_.size() < wanted) spread(wanted);
+    }
+    if (levelled) level(weights);
+    emit(costs, out);
+  }
+
   struct weighted_bin {
     std::uint64_t weight;
     std::uint32_t lowest;
@@ -220,10 +247,34 @@ class micro_batcher {
   struct open_bin {
     std::uint64_t load = 0;
     std::vector<std::uint32_t> records;
+    /// Cost of the records, while costs are levelled.
+    std::uint64_t cost = 0;
+  };
+  /// Orders records from costly to cheap.
+  struct costlier {
+    std::span<const std::uint64_t> costs;
+    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
+      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
+    }
+  };
+  /// Records that two bins exchange to level their costs.
+  struct exchange {
+    std::uint64_t distance = std::numeric_limits<std::uint64_t>::max();
+    std::size_t out = 0;
+    /// One past the last record of the light bin if nothing comes back.
+    std::size_t in = 0;
   };
 
   static constexpr std::size_t search_records = 64;
   static constexpr std::uint32_t search_nodes = 1U << 16;
+  /// Micro-batches that are asked for room, lightest first, before costs are spread another way.
+  static constexpr std::size_t light_bins = 32;
+  static constexpr std::uint32_t level_rounds = 16;
+  /// Pairs of records up to which every exchange between two bins is looked at.
+  static constexpr std::size_t exchange_pairs = 1024;
+  /// Pairs of records that are looked at in all, for every record and beside it.
+  static constexpr std::size_t looks_a_record = 32;
+  static constexpr std::size_t looks_at_least = 1U << 14;
 
   void pack(micro_batch_rule rule, micro_batch_list& bins) {
     const std::uint64_t capacity = options_.capacity_tokens;
@@ -238,24 +289,31 @@ class micro_batcher {
         return packer_.mffd_nemo(tokens_, capacity, bins);
       case micro_batch_rule::padded_rows:
         return packer_.padded_rows(tokens_, capacity, bins);
+      case micro_batch_rule::level:
+        return pack_tightly(bins);
     }
   }
 
-  [[nodiscard]] std::size_t wanted_count(std::size_t made) const {
-    if (options_.micro_batches) return *options_.micro_batches;
-    return static_cast<std::size_t>(round_up(made, options_.multiple_of));
+  /// The fewest bins that any of the tight rules makes.
+  void pack_tightly(micro_batch_list& bins) {
+    const std::uint64_t capacity = options_.capacity_tokens;
+    packer_.best_fit_decreasing(tokens_, capacity, bins);
+    std::uint64_t total = 0;
+    for (const std::uint64_t count : tokens_) total += count;
+    if (bins.size() <= ceil_div(total, capacity)) return;
+    packer_.mffd_johnson_garey(tokens_, capacity, other_bins_);
+    if (other_bins_.size() < bins.size()) bins = other_bins_;
   }
 
   [[nodiscard]] bool padded() const noexcept {
     return options_.rule == micro_batch_rule::padded_rows;
   }
 
-  [[noreturn]] LANEPACK_COLD void too_few_records(std::size_t wanted) const {
+  [[noreturn]] LANEPACK_COLD void too_few_records(std::size_t wanted, bool fixed) const {
     detail::throw_data_error({}, "found " + std::to_string(tokens_.size()) +
                                      " records in the step, expected at least one for each of " +
                                      std::to_string(wanted) + " micro-batches (" +
-                                     (options_.micro_batches ? "micro_batches" : "multiple_of") +
-                                     ")");
+                                     (fixed ? "micro_batches" : "multiple_of") + ")");
   }
 
   [[noreturn]] LANEPACK_COLD void do_not_fit(std::size_t wanted) const {
@@ -390,6 +448,151 @@ class micro_batcher {
     }
     sort_records(heavy);
     sort_records(light);
+    return true;
+  }
+
+  /// Longest first, by cost, into the lightest of `wanted` bins that has room for the tokens.
+  /// @return  False, with `bins_` as it was, if a record finds room in none of the lightest.
+  bool spread_costs(std::size_t wanted, std::span<const std::uint64_t> costs) {
+    const std::span<const std::uint64_t> keys = order_.sort_descending(costs);
+    std::vector<open_bin>& bins = repaired_;
+    bins.assign(wanted, {});
+    heap_.clear();
+    const auto heavier = [](const weighted_bin& a, const weighted_bin& b) {
+      return a.weight != b.weight ? a.weight > b.weight : a.bin > b.bin;
+    };
+    std::array<weighted_bin, light_bins> passed;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::uint32_t record = detail::descending_key_index(keys[i]);
+      weighted_bin chosen{0, 0, static_cast<std::uint32_t>(i)};
+      std::size_t full = 0;
+      if (i >= wanted) {
+        for (;; ++full) {
+          if (full == light_bins || heap_.empty()) return false;
+          std::pop_heap(heap_.begin(), heap_.end(), heavier);
+          chosen = heap_.back();
+          heap_.pop_back();
+          if (bins[chosen.bin].load + tokens_[record] <= options_.capacity_tokens) break;
+          passed[full] = chosen;
+        }
+      }
+      bins[chosen.bin].load += tokens_[record];
+      bins[chosen.bin].records.push_back(record);
+      chosen.weight += costs[record];
+      passed[full++] = chosen;
+      for (std::size_t k = 0; k < full; ++k) {
+        heap_.push_back(passed[k]);
+        std::push_heap(heap_.begin(), heap_.end(), heavier);
+      }
+    }
+    store(bins);
+    return true;
+  }
+
+  /// Levels the costs of `bins_` by moves and swaps within the capacity: with bins in order of
+  /// cost, the heaviest meets the lightest, the next heaviest the next lightest.
+  void level(std::span<const std::uint64_t> costs) {
+    std::vector<open_bin>& bins = repaired_;
+    bins.assign(bins_.size(), {});
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      bins[i].records.assign(bins_[i].begin(), bins_[i].end());
+      for (const std::uint32_t record : bins_[i]) {
+        bins[i].load += tokens_[record];
+        bins[i].cost += costs[record];
+      }
+      std::sort(bins[i].records.begin(), bins[i].records.end(), costlier{costs});
+    }
+    looks_left_ = looks_a_record * tokens_.size() + looks_at_least;
+    for (std::uint32_t round = 0; round < level_rounds && looks_left_ != 0; ++round) {
+      std::sort(bins.begin(), bins.end(), [](const open_bin& a, const open_bin& b) {
+        return a.cost != b.cost ? a.cost > b.cost : a.records.front() < b.records.front();
+      });
+      bool changed = false;
+      std::size_t heavy = 0;
+      std::size_t light = bins.size() - 1;
+      while (heavy < light && looks_left_ != 0) {
+        if (level_pair(costs, bins[heavy], bins[light])) {
+          changed = true;
+          --light;
+        }
+        ++heavy;
+      }
+      // The heaviest decides: it may have another partner than the lightest.
+      for (std::size_t other = std::min(bins.size(), light_bins) - 1; other > 0 && !changed;
+           --other) {
+        changed = level_pair(costs, bins.front(), bins[bins.size() - other]);
+      }
+      if (!changed) break;
+    }
+    store(bins);
+  }
+
+  static void insert_by(std::span<const std::uint64_t> costs, open_bin& bin, std::uint32_t record) {
+    bin.records.insert(
+        std::lower_bound(bin.records.begin(), bin.records.end(), record, costlier{costs}), record);
+  }
+
+  /// The exchange that brings the costs of two bins closest to each other within the capacity.
+  [[nodiscard]] exchange best_exchange(std::span<const std::uint64_t> costs, const open_bin& heavy,
+                                       const open_bin& light) {
+    const std::uint64_t difference = heavy.cost - light.cost;
+    const std::uint64_t capacity = options_.capacity_tokens;
+    const std::size_t partners = light.records.size() + (heavy.records.size() > 1 ? 1 : 0);
+    exchange best;
+    // Both descend, so that twice the cost moved grows with `in` and falls with `out`.
+    const auto look_at = [&](std::size_t out, std::size_t in) {
+      const std::uint32_t leaves = heavy.records[out];
+      const bool swaps = in < light.records.size();
+      const std::uint64_t comes_cost = swaps ? costs[light.records[in]] : 0;
+      const std::uint64_t comes_tokens = swaps ? tokens_[light.records[in]] : 0;
+      const std::uint64_t moved = costs[leaves] > comes_cost ? costs[leaves] - comes_cost : 0;
+      const std::uint64_t distance =
+          2 * moved > difference ? 2 * moved - difference : difference - 2 * moved;
+      if (moved != 0 && moved < difference && distance < best.distance &&
+          heavy.load - tokens_[leaves] + comes_tokens <= capacity &&
+          light.load - comes_tokens + tokens_[leaves] <= capacity) {
+        best = {distance, out, in};
+      }
+      return 2 * moved < difference;
+    };
+    const std::size_t pairs = heavy.records.size() * partners;
+    const bool every_pair = pairs <= exchange_pairs;
+    looks_left_ -= std::min(looks_left_, every_pair ? pairs : heavy.records.size() + partners);
+    if (every_pair) {
+      for (std::size_t out = 0; out < heavy.records.size(); ++out) {
+        for (std::size_t in = 0; in < partners; ++in) look_at(out, in);
+      }
+      return best;
+    }
+    for (std::size_t out = 0, in = 0; out < heavy.records.size() && in < partners;) {
+      if (look_at(out, in)) {
+        ++in;
+      } else {
+        ++out;
+      }
+    }
+    return best;
+  }
+
+  bool level_pair(std::span<const std::uint64_t> costs, open_bin& heavy, open_bin& light) {
+    const exchange best = best_exchange(costs, heavy, light);
+    if (best.distance == std::numeric_limits<std::uint64_t>::max()) return false;
+    const std::uint32_t moved = heavy.records[best.out];
+    heavy.load -= tokens_[moved];
+    heavy.cost -= costs[moved];
+    light.load += tokens_[moved];
+    light.cost += costs[moved];
+    heavy.records.erase(heavy.records.begin() + static_cast<std::ptrdiff_t>(best.out));
+    if (best.in < light.records.size()) {
+      const std::uint32_t back = light.records[best.in];
+      heavy.load += tokens_[back];
+      heavy.cost += costs[back];
+      light.load -= tokens_[back];
+      light.cost -= costs[back];
+      light.records.erase(light.records.begin() + static_cast<std::ptrdiff_t>(best.in));
+      insert_by(costs, heavy, back);
+    }
+    insert_by(costs, light, moved);
     return true;
   }
 
@@ -569,6 +772,8 @@ class micro_batcher {
   bin_packer packer_;
   detail::cost_order order_;
   micro_batch_list bins_;
+  micro_batch_list other_bins_;
+  std::size_t looks_left_ = 0;
   std::vector<open_bin> repaired_;
   std::vector<weighted_bin> heap_;
   std::vector<std::uint32_t> bin_of_;

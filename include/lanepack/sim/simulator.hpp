@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,32 +23,13 @@
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/packer/policy.hpp>
+#include <lanepack/sim/bounds.hpp>
 #include <lanepack/sim/metrics.hpp>
 #include <lanepack/sim/step_assigner.hpp>
+#include <lanepack/sim/step_assignment.hpp>
+#include <lanepack/sim/step_time.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-/// Where ranks wait for each other.
-enum class sync_model : std::uint8_t {
-  /// Once a step: data parallelism with gradient accumulation.
-  step,
-  /// In every micro-batch: sharded parameters, expert parallelism.
-  micro_batch,
-};
-
-/// "step" or "microbatch".
-[[nodiscard]] constexpr std::string_view to_string(sync_model sync) noexcept {
-  return sync == sync_model::step ? "step" : "microbatch";
-}
-
-/// The model of that name.
-/// @throws  invalid_option
-[[nodiscard]] inline sync_model parse_sync_model(std::string_view text) {
-  for (const sync_model sync : {sync_model::step, sync_model::micro_batch}) {
-    if (text == to_string(sync)) return sync;
-  }
-  detail::throw_invalid_option("sync", detail::quoted(text), "step or microbatch");
-}
 
 /// A simulated cluster.
 struct simulation_options {
@@ -61,7 +41,12 @@ struct simulation_options {
   sync_model sync = sync_model::step;
   /// Cost units that every micro-batch takes beside its records.
   std::uint64_t micro_batch_overhead = 0;
+  /// Capacity of the micro-batches, for `bin_fill`.
   micro_batch_options micro_batching = {};
+  /// Steps whose records are pooled for `window_bound`, at least 1.
+  std::uint32_t bound_window_steps = 16;
+  /// Whether the assigner gives every rank the same number of records, for the bounds.
+  bool equal_counts = true;
   /// Told the number of steps done.
   progress_callback progress = {};
 };
@@ -78,8 +63,18 @@ struct simulation_result {
   double time_efficiency = 1;
   /// Sum over steps of the step time in cost units.
   double total_time = 0;
+  /// Cost of the records of these steps.
+  double total_cost = 0;
   /// Tokens over the capacity of all micro-batches.
   double bin_fill = 0;
+  /// Mean over steps of the most micro-batches of a rank.
+  double micro_batches_per_step = 0;
+  /// The most that `step_efficiency` can be with the same records in every step, with the same
+  /// records in every window of steps, and with the same records in every lane; see
+  /// `bound_metrics`. The last is nullopt where the policy plans all lanes.
+  double step_bound = 1;
+  double window_bound = 1;
+  std::optional<double> lane_total_bound;
   std::uint64_t max_displacement_steps = 0;
   std::uint64_t peak_buffered_records_per_rank = 0;
   std::uint64_t records_emitted = 0;
@@ -121,10 +116,11 @@ template <step_assigner Assigner>
   digest_chain chain;
   step_assignment assignment;
   std::vector<std::uint64_t> rank_costs(options.ranks);
-  std::vector<std::uint64_t> rank_times(options.ranks);
+  bound_metrics bounds(options.ranks, options.bound_window_steps, options.equal_counts);
   std::vector<std::uint64_t> record_tokens;
   planner_statistics before;
-  double sum_of_mean_times = 0;
+  double busy = 0;
+  double rounds = 0;
   double tokens = 0;
   double bins = 0;
   const std::uint64_t wanted = saturating_add(options.warmup_steps, options.steps);
@@ -135,38 +131,22 @@ template <step_assigner Assigner>
     if (options.progress) options.progress(done + 1, wanted);
     if (done < options.warmup_steps) continue;
     assigner.assign(*step, options.ranks, assignment);
-    std::size_t rounds = 0;
+    std::size_t most = 0;
     for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
       rank_costs[rank] = 0;
       for (const simulated_micro_batch& micro_batch : assignment[rank]) {
         rank_costs[rank] += micro_batch.cost;
         tokens += static_cast<double>(micro_batch.tokens);
       }
-      const std::size_t count = assignment[rank].size();
-      rank_times[rank] = rank_costs[rank] + options.micro_batch_overhead * count;
-      rounds = std::max(rounds, count);
+      most = std::max(most, assignment[rank].size());
     }
     bins += static_cast<double>(assignment.micro_batches().size());
+    rounds += static_cast<double>(most);
     costs.add(rank_costs);
-    double mean_time = 0;
-    std::uint64_t longest = 0;
-    for (const std::uint64_t time : rank_times) {
-      mean_time += static_cast<double>(time);
-      longest = std::max(longest, time);
-    }
-    sum_of_mean_times += mean_time / options.ranks;
-    if (options.sync == sync_model::step) {
-      result.total_time += static_cast<double>(longest);
-    } else {
-      for (std::size_t round = 0; round < rounds; ++round) {
-        std::uint64_t slowest = 0;
-        for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
-          const std::span<const simulated_micro_batch> own = assignment[rank];
-          if (round < own.size()) slowest = std::max(slowest, own[round].cost);
-        }
-        result.total_time += static_cast<double>(slowest + options.micro_batch_overhead);
-      }
-    }
+    bounds.add(*step);
+    const step_time time = time_of(assignment, options.sync, options.micro_batch_overhead);
+    busy += static_cast<double>(time.busy);
+    result.total_time += static_cast<double>(time.elapsed);
     record_tokens.clear();
     for (const pack_plan& pack : step->packs) {
       for (const candidate& record : pack.records) record_tokens.push_back(record.tokens);
@@ -180,7 +160,14 @@ template <step_assigner Assigner>
   result.rank_cost_cv = costs.rank_cost_cv();
   result.within_step_cv = costs.within_step_cv();
   result.step_efficiency = costs.step_efficiency();
-  if (result.total_time > 0) result.time_efficiency = sum_of_mean_times / result.total_time;
+  result.total_cost = costs.sum_of_means() * options.ranks;
+  if (result.total_time > 0) result.time_efficiency = busy / options.ranks / result.total_time;
+  if (result.steps != 0) {
+    result.micro_batches_per_step = rounds / static_cast<double>(result.steps);
+  }
+  result.step_bound = bounds.step_bound();
+  result.window_bound = bounds.window_bound();
+  if (policy.scope() == policy_scope::lane) result.lane_total_bound = bounds.lane_total_bound();
   if (bins > 0) {
     result.bin_fill = tokens / (bins * static_cast<double>(options.micro_batching.capacity_tokens));
   }

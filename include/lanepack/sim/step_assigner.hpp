@@ -3,57 +3,24 @@
 /// @file
 /// How the records of a step become micro-batches of ranks, in a simulation.
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/sim/step_assignment.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-/// A micro-batch of a simulated step.
-struct simulated_micro_batch {
-  std::uint64_t cost = 0;
-  std::uint64_t tokens = 0;
-  std::uint64_t records = 0;
-};
-
-/// The micro-batches of all ranks in one step, stored flat, rank by rank.
-class step_assignment {
- public:
-  [[nodiscard]] std::size_t ranks() const noexcept { return ends_.size(); }
-  /// Micro-batches of a rank in the order in which it runs them.
-  [[nodiscard]] std::span<const simulated_micro_batch> operator[](std::size_t rank) const noexcept {
-    const std::size_t first = rank == 0 ? 0 : ends_[rank - 1];
-    return std::span(micro_batches_).subspan(first, ends_[rank] - first);
-  }
-  /// Micro-batches of all ranks.
-  [[nodiscard]] std::span<const simulated_micro_batch> micro_batches() const noexcept {
-    return micro_batches_;
-  }
-
-  /// Adds a micro-batch to the rank that is being filled.
-  void add(const simulated_micro_batch& micro_batch) { micro_batches_.push_back(micro_batch); }
-  /// Closes the rank that is being filled.
-  void close_rank() { ends_.push_back(micro_batches_.size()); }
-  void clear() noexcept {
-    micro_batches_.clear();
-    ends_.clear();
-  }
-
- private:
-  std::vector<simulated_micro_batch> micro_batches_;
-  std::vector<std::size_t> ends_;
-};
 
 /// Splits the packs of a step, all L of them by lane, over `ranks` ranks.
 template <class Assigner>
@@ -62,37 +29,131 @@ concept step_assigner = requires(Assigner& assigner, const step_plan& step, std:
   assigner.assign(step, ranks, out);
 };
 
-/// What lanepack does: a rank runs the packs of its own lanes, cut by a `micro_batcher`.
-class own_lanes_assigner {
+/// Any `step_assigner`, owned by value.
+///
+/// One virtual call a step.
+/// @thread_safety  None: one thread per object.
+class any_step_assigner {
  public:
-  /// @param record_multiple  Records are padded to a multiple of this, at least 1.
-  explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1)
-      : batcher_(options), record_multiple_(record_multiple) {}
+  /// Takes an assigner by value.
+  template <class Assigner>
+  requires(!std::same_as<std::remove_cvref_t<Assigner>, any_step_assigner> &&
+           step_assigner<std::remove_cvref_t<Assigner>>)
+      any_step_assigner(Assigner&& assigner)  // NOLINT(google-explicit-constructor)
+      : self_(std::make_unique<model<std::remove_cvref_t<Assigner>>>(
+            std::forward<Assigner>(assigner))) {}
 
-  /// @pre  `ranks` divides the number of packs.
   void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {
+    self_->assign(step, ranks, out);
+  }
+
+ private:
+  struct interface {
+    interface() = default;
+    interface(const interface&) = delete;
+    interface& operator=(const interface&) = delete;
+    virtual ~interface() = default;
+    virtual void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) = 0;
+  };
+
+  template <class Assigner>
+  struct model final : interface {
+    explicit model(Assigner assigner) : value(std::move(assigner)) {}
+    void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) override {
+      value.assign(step, ranks, out);
+    }
+    Assigner value;
+  };
+
+  std::unique_ptr<interface> self_;
+};
+
+static_assert(step_assigner<any_step_assigner>);
+
+/// Whether ranks run the same number of micro-batches in a step.
+enum class micro_batch_counts : std::uint8_t {
+  /// Each as many as its records need.
+  own,
+  /// All as many as the rank that needs most.
+  common,
+};
+
+namespace detail {
+
+/// Columns of records: what assigners decide by.
+struct record_columns {
+  /// Tokens after padding.
+  std::vector<std::uint64_t> rooms;
+  std::vector<std::uint64_t> costs;
+  std::vector<std::uint64_t> tokens;
+
+  [[nodiscard]] std::size_t size() const noexcept { return rooms.size(); }
+  void clear() noexcept {
+    rooms.clear();
+    costs.clear();
+    tokens.clear();
+  }
+  void add(const candidate& record, std::uint32_t record_multiple) {
+    rooms.push_back(round_up(record.tokens, record_multiple));
+    costs.push_back(record.cost);
+    tokens.push_back(record.tokens);
+  }
+  /// Adds a record of other columns.
+  void add(const record_columns& from, std::size_t index) {
+    rooms.push_back(from.rooms[index]);
+    costs.push_back(from.costs[index]);
+    tokens.push_back(from.tokens[index]);
+  }
+  /// Replaces the columns by all records of a step, pack by pack.
+  void read(const step_plan& step, std::uint32_t record_multiple) {
+    clear();
+    for (const pack_plan& pack : step.packs) {
+      for (const candidate& record : pack.records) add(record, record_multiple);
+    }
+  }
+  /// Some of the records as a micro-batch; `first` is added to their numbers.
+  [[nodiscard]] simulated_micro_batch micro_batch(std::span<const std::uint32_t> records,
+                                                  std::size_t first = 0) const {
+    simulated_micro_batch out;
+    for (const std::uint32_t record : records) {
+      out.cost += costs[first + record];
+      out.tokens += tokens[first + record];
+    }
+    out.records = records.size();
+    return out;
+  }
+};
+
+/// Cuts the records of every rank into micro-batches with a `micro_batcher`.
+class rank_micro_batcher {
+ public:
+  rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts)
+      : batcher_(options), counts_(counts) {}
+
+  /// @param records  Of all ranks, those of a rank next to each other.
+  /// @param ends     For every rank, the number of records of it and the ranks before it.
+  void form(const record_columns& records, std::span<const std::size_t> ends,
+            step_assignment& out) {
+    if (bins_.size() < ends.size()) bins_.resize(ends.size());
+    std::size_t most = 0;
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
+      const std::size_t count = ends[rank] - first;
+      batcher_.form(std::span(records.rooms).subspan(first, count), bins_[rank],
+                    std::span(records.costs).subspan(first, count));
+      most = std::max(most, bins_[rank].size());
+    }
     out.clear();
-    const std::size_t packs = step.packs.size() / ranks;
-    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      rooms_.clear();
-      costs_.clear();
-      tokens_.clear();
-      for (const pack_plan& pack : step.packs.subspan(rank * packs, packs)) {
-        for (const candidate& record : pack.records) {
-          rooms_.push_back(round_up(record.tokens, record_multiple_));
-          costs_.push_back(record.cost);
-          tokens_.push_back(record.tokens);
-        }
+    for (std::size_t rank = 0; rank < ends.size(); ++rank) {
+      const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
+      const std::size_t count = ends[rank] - first;
+      if (counts_ == micro_batch_counts::common && bins_[rank].size() < most) {
+        batcher_.form_exactly(static_cast<std::uint32_t>(most),
+                              std::span(records.rooms).subspan(first, count), bins_[rank],
+                              std::span(records.costs).subspan(first, count));
       }
-      batcher_.form(rooms_, bins_, costs_);
-      for (std::size_t i = 0; i < bins_.size(); ++i) {
-        simulated_micro_batch micro_batch;
-        for (const std::uint32_t record : bins_[i]) {
-          micro_batch.cost += costs_[record];
-          micro_batch.tokens += tokens_[record];
-        }
-        micro_batch.records = bins_[i].size();
-        out.add(micro_batch);
+      for (std::size_t i = 0; i < bins_[rank].size(); ++i) {
+        out.add(records.micro_batch(bins_[rank][i], first));
       }
       out.close_rank();
     }
@@ -100,11 +161,40 @@ class own_lanes_assigner {
 
  private:
   micro_batcher batcher_;
+  micro_batch_counts counts_;
+  std::vector<micro_batch_list> bins_;
+};
+
+}  // namespace detail
+
+/// What lanepack does: a rank runs the packs of its own lanes, cut by a `micro_batcher`.
+class own_lanes_assigner {
+ public:
+  /// @param record_multiple  Records are padded to a multiple of this, at least 1.
+  /// @param counts  `common` where ranks meet in every micro-batch: the number is common knowledge
+  ///                where every rank plans all packs, and takes an agreement on one integer a step
+  ///                (or a fixed `micro_batches`) where a rank plans its own lanes only.
+  explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1,
+                              micro_batch_counts counts = micro_batch_counts::own)
+      : batcher_(options, counts), record_multiple_(record_multiple) {}
+
+  /// @pre  `ranks` divides the number of packs.
+  void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {
+    const std::size_t packs = step.packs.size() / ranks;
+    records_.clear();
+    ends_.clear();
+    for (std::size_t i = 0; i < step.packs.size(); ++i) {
+      for (const candidate& record : step.packs[i].records) records_.add(record, record_multiple_);
+      if ((i + 1) % packs == 0) ends_.push_back(records_.size());
+    }
+    batcher_.form(records_, ends_, out);
+  }
+
+ private:
+  detail::rank_micro_batcher batcher_;
   std::uint32_t record_multiple_;
-  micro_batch_list bins_;
-  std::vector<std::uint64_t> rooms_;
-  std::vector<std::uint64_t> costs_;
-  std::vector<std::uint64_t> tokens_;
+  detail::record_columns records_;
+  std::vector<std::size_t> ends_;
 };
 
 static_assert(step_assigner<own_lanes_assigner>);

@@ -32,7 +32,7 @@ TEST_CASE("cost: policies have names", "[cost]") {
     CHECK(parse_empty_policy(to_string(policy)) == policy);
   }
   CHECK_THROWS_WITH(parse_infeasible_policy("drop", "--infeasible"),
-                    "--infeasible: found 'drop', expected fail, skip_and_count or truncate");
+                    "--infeasible: found 'drop', expected fail, skip_and_count, truncate or chunk");
   CHECK_THROWS_WITH(parse_empty_policy("truncate"),
                     "empty: found 'truncate', expected fail or skip_and_count");
 }
@@ -88,11 +88,11 @@ TEST_CASE("cost: the policy fail names record, length and limit", "[cost]") {
   CHECK_NOTHROW(limits(20).check(20, where));
   CHECK_THROWS_WITH(limits(20).check(21, where),
                     "corpus.bin, record 7: infeasible record: found 21 tokens, expected at most "
-                    "20, or the policy infeasible = skip_and_count or truncate");
+                    "20, or the policy infeasible = skip_and_count, truncate or chunk");
   CHECK_THROWS_WITH(limits(1000, 64).check(990, where),
                     "corpus.bin, record 7: infeasible record: found 990 tokens, expected at most "
                     "960 (capacity_tokens 1000 after padding), or the policy infeasible = "
-                    "skip_and_count or truncate");
+                    "skip_and_count, truncate or chunk");
   CHECK_THROWS_WITH(limits(20).check(0, where),
                     "corpus.bin, record 7: empty record: found 0 tokens, expected at least 1, or "
                     "the policy empty = skip_and_count");

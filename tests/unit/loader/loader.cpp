@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -418,6 +419,52 @@ TEST_CASE("loader: a fixed number of micro-batches is kept or refused at the sta
   for (auto&& step : rounded) REQUIRE(step.micro_batches() % 3 == 0);
 }
 
+TEST_CASE("loader: level micro-batches hold the same records and are alike", "[loader]") {
+  gen random(5);
+  const any_source source = lanepack_test::corpus_of(lanepack_test::random_lengths(random, 600, 6));
+  loader_options options = small_options(2, 20);
+  loader tight(source, {}, options);
+  options.micro_batching = micro_batch_rule::level;
+  loader level(source, {}, options);
+  std::uint64_t tight_spread = 0;
+  std::uint64_t level_spread = 0;
+  const auto spread_of = [](auto& step, std::set<record_ref>& records) {
+    std::uint64_t most = 0;
+    std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+    while (auto micro_batch = step.next()) {
+      const std::uint64_t tokens = micro_batch->counts().tokens;
+      REQUIRE(tokens <= 400);
+      most = std::max(most, tokens);
+      least = std::min(least, tokens);
+      for (std::size_t i = 0; i < micro_batch->counts().records; ++i) {
+        records.insert(micro_batch->record(i));
+      }
+    }
+    return most - least;
+  };
+  std::size_t several = 0;
+  while (auto step = level.next()) {
+    auto other = tight.next();
+    REQUIRE(other);
+    REQUIRE(step->micro_batches() <= other->micro_batches());
+    several += step->micro_batches() > 1 ? 1 : 0;
+    std::set<record_ref> records;
+    std::set<record_ref> expected;
+    level_spread += spread_of(*step, records);
+    tight_spread += spread_of(*other, expected);
+    REQUIRE(records.size() == 40);
+    REQUIRE(records == expected);
+  }
+  REQUIRE_FALSE(tight.next());
+  REQUIRE(several > 0);
+  REQUIRE(4 * level_spread < tight_spread);
+
+  // A fixed number is kept.
+  options.micro_batches = 12;
+  loader fixed(source, {}, options);
+  for (auto&& step : fixed) REQUIRE(step.micro_batches() == 12);
+}
+
 TEST_CASE("loader: infeasible and empty records follow their policies", "[loader]") {
   std::vector<std::uint64_t> lengths(100, 30);
   lengths[10] = 500;
@@ -456,4 +503,148 @@ TEST_CASE("loader: infeasible and empty records follow their policies", "[loader
   }
   options.plan.limits.empty = empty_policy::fail;
   REQUIRE_THROWS_WITH(loader(source, {}, options), ContainsSubstring("record 30: empty record"));
+}
+
+namespace {
+
+/// What a record was delivered as, put together from its chunks.
+struct joined_record {
+  std::vector<std::int32_t> tokens;
+  std::vector<std::int32_t> labels;
+  std::vector<std::int32_t> positions;
+  std::vector<std::uint8_t> mask;
+  std::uint32_t chunks = 0;
+  std::size_t last_micro_batch = 0;
+};
+
+template <class MicroBatch>
+void append_record(const MicroBatch& micro_batch, std::size_t first, std::size_t count,
+                   joined_record& out) {
+  const auto part = [&](auto span) { return span.subspan(first, count); };
+  const auto add = [](auto& to, auto from) { to.insert(to.end(), from.begin(), from.end()); };
+  add(out.tokens, part(micro_batch.tokens()));
+  add(out.labels, part(micro_batch.labels()));
+  add(out.positions, part(micro_batch.position_ids()));
+  add(out.mask, part(micro_batch.loss_mask()));
+}
+
+/// The record as it would be without chunks.
+void check_record(const joined_record& found, std::uint64_t id, std::uint64_t length, bool masks) {
+  CAPTURE(id, length);
+  REQUIRE(found.tokens.size() == length);
+  for (std::size_t i = 0; i < length; ++i) {
+    REQUIRE(found.tokens[i] == lanepack_test::expected_token(id, i));
+    REQUIRE(found.positions[i] == static_cast<std::int32_t>(i));
+    const bool counts = i + 1 < length && !(masks && id % 2 == 1 && (i + 1) % 3 == 0);
+    REQUIRE(found.labels[i] == (counts ? lanepack_test::expected_token(id, i + 1) : ignored_label));
+    REQUIRE(found.mask[i] == (counts ? 1 : 0));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("loader: records above the capacity travel as chunks", "[loader]") {
+  lanepack_test::for_each_seed(30, [](std::uint64_t seed, gen& random) {
+    CAPTURE(seed);
+    const bool masks = random.one_in(2);
+    const std::vector<std::uint64_t> lengths =
+        lanepack_test::random_lengths(random, random.between(40, 200), 9);
+    const any_source source = lanepack_test::corpus_of(lengths, masks);
+    loader_options options = small_options(6, static_cast<std::uint32_t>(random.between(1, 5)));
+    options.plan.seed = seed;
+    options.plan.limits.capacity_tokens = random.between(40, 120);
+    options.plan.limits.record_multiple = static_cast<std::uint32_t>(random.between(1, 8));
+    options.plan.limits.total_multiple = static_cast<std::uint32_t>(random.between(1, 4));
+    options.plan.limits.infeasible = infeasible_policy::chunk;
+    options.micro_batch_multiple = 1;
+    options.fields.loss_mask = true;
+    options.fields.position_ids = true;
+    options.digests = true;
+    options.prefetch_micro_batches = static_cast<std::uint32_t>(random.between(1, 5));
+
+    std::vector<digest128> digests_of_whole;
+    {
+      loader_options whole = options;
+      whole.plan.limits.capacity_tokens = 1 << 12;
+      whole.plan.limits.infeasible = infeasible_policy::fail;
+      whole.staging_bytes = 1 << 20;
+      loader loader(source, {0, 1}, whole);
+      for (auto&& step : loader) {
+        while (step.next()) {
+        }
+        const auto digests = step.pack_digests();
+        digests_of_whole.insert(digests_of_whole.end(), digests.begin(), digests.end());
+      }
+    }
+    std::vector<digest128> digests;
+    loader loader(source, {0, 1}, options);
+    const std::uint64_t capacity = loader.selection().limits.largest_record();
+    std::uint64_t infeasible = 0;
+    for (const std::uint64_t length : lengths) infeasible += length > capacity ? 1 : 0;
+    REQUIRE(loader.selection().infeasible_records == infeasible);
+    for (auto&& step : loader) {
+      std::vector<joined_record> joined(step.records().size());
+      batch_counts counts;
+      for (auto&& micro_batch : step) {
+        REQUIRE(micro_batch.total_tokens() <= capacity);
+        counts += micro_batch.counts();
+        const std::optional<record_chunk> chunk = micro_batch.chunk();
+        for (std::size_t k = 0; k < micro_batch.record_indices().size(); ++k) {
+          joined_record& record = joined[micro_batch.record_indices()[k]];
+          const auto real = static_cast<std::size_t>(micro_batch.cu_seqlens()[k + 1] -
+                                                     micro_batch.cu_seqlens()[k]);
+          if (chunk) {
+            REQUIRE(micro_batch.record_indices().size() == 1);
+            REQUIRE(chunk->index == record.chunks);
+            REQUIRE(chunk->prefix_tokens == record.tokens.size());
+            REQUIRE(chunk->tokens == real);
+            REQUIRE((chunk->index == 0 || record.last_micro_batch + 1 == micro_batch.index()));
+          }
+          append_record(micro_batch, static_cast<std::size_t>(micro_batch.cu_seqlens_padded()[k]),
+                        real, record);
+          ++record.chunks;
+          record.last_micro_batch = micro_batch.index();
+        }
+      }
+      for (std::size_t i = 0; i < joined.size(); ++i) {
+        const std::uint64_t id = step.records()[i].id;
+        check_record(joined[i], id, lengths[id], masks);
+        REQUIRE((joined[i].chunks > 1) ==
+                (round_up(lengths[id], options.plan.limits.record_multiple) > capacity));
+      }
+      REQUIRE(counts.records == step.records().size());
+      REQUIRE(counts.tokens == step.planned().tokens);
+      REQUIRE(counts.loss_tokens == step.planned().loss_tokens);
+      const auto of_step = step.pack_digests();
+      digests.insert(digests.end(), of_step.begin(), of_step.end());
+    }
+    REQUIRE(digests == digests_of_whole);
+  });
+}
+
+TEST_CASE("loader: rows hold chunks too, and a fixed number counts them", "[loader]") {
+  const any_source source = lanepack_test::corpus_of({250, 30, 30, 30, 30, 30, 30, 30});
+  loader_options options = small_options(1, 4);
+  options.plan.limits.capacity_tokens = 100;
+  options.plan.limits.infeasible = infeasible_policy::chunk;
+  options.fields.position_ids = true;
+  {
+    padded_loader loader(source, {0, 1}, options);
+    std::uint64_t next = 0;
+    for (auto&& step : loader) {
+      for (auto&& micro_batch : step) {
+        if (!micro_batch.chunk()) continue;
+        REQUIRE(micro_batch.rows() == 1);
+        REQUIRE(micro_batch.position_ids().front() == static_cast<std::int32_t>(next));
+        next += micro_batch.chunk()->tokens;
+      }
+    }
+    REQUIRE(next == 250);
+  }
+  // 3 chunks, and 3 records of 30 tokens in one micro-batch.
+  options.micro_batches = 4;
+  loader loader(source, {0, 1}, options);
+  while (auto step = loader.next()) REQUIRE(step->micro_batches() == 4);
+  options.micro_batches = 3;
+  REQUIRE_THROWS_WITH(lanepack::loader(source, {0, 1}, options), ContainsSubstring("3 chunks"));
 }

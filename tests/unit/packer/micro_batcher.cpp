@@ -1,5 +1,6 @@
 #include <lanepack/packer/micro_batcher.hpp>
 
+#include <optional>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -29,7 +30,7 @@ micro_batch_options with(micro_batch_rule rule, std::uint64_t capacity) {
 }  // namespace
 
 TEST_CASE("packer: rules of micro-batches have names", "[packer]") {
-  REQUIRE(lanepack::micro_batch_rules().size() == 5);
+  REQUIRE(lanepack::micro_batch_rules().size() == 6);
   for (const lanepack::named_micro_batch_rule& entry : lanepack::micro_batch_rules()) {
     REQUIRE(lanepack::to_string(entry.rule) == entry.name);
     REQUIRE(lanepack::micro_batch_rule_named(entry.name) == entry.rule);
@@ -39,12 +40,13 @@ TEST_CASE("packer: rules of micro-batches have names", "[packer]") {
       lanepack::micro_batch_rule_named("ffd"), lanepack::invalid_option,
       Catch::Matchers::Message("micro_batch_rule: found 'ffd', expected one of "
                                "best_fit_decreasing, first_fit_decreasing, mffd_johnson_garey, "
-                               "mffd_nemo, padded_rows"));
+                               "mffd_nemo, padded_rows, level"));
 }
 
 TEST_CASE("packer: micro-batches stand from heavy to light with ascending records", "[packer]") {
   for (const lanepack::named_micro_batch_rule& entry : lanepack::micro_batch_rules()) {
-    if (entry.rule == micro_batch_rule::padded_rows) continue;
+    if (entry.rule == micro_batch_rule::padded_rows || entry.rule == micro_batch_rule::level)
+      continue;
     CAPTURE(entry.name);
     // Bins of 100, 100, 100, 100 and 50: the equal ones by their lowest index.
     REQUIRE(form(with(entry.rule, 100), {10, 20, 30, 40, 50, 60, 70, 80, 90}) ==
@@ -149,6 +151,51 @@ TEST_CASE("packer: a fixed number is repaired where greedy rules need more", "[p
       Catch::Matchers::Message(
           "found 2 records of 8 tokens in the step and no way to fit them into "
           "micro_batches = 1 of capacity_tokens = 10 as padded rows"));
+}
+
+TEST_CASE("packer: level micro-batches are as few as tight ones and alike in cost", "[packer]") {
+  const auto level = [](std::uint64_t capacity, const lengths& tokens, const lengths& costs = {},
+                        std::optional<std::uint32_t> micro_batches = std::nullopt) {
+    return form({.capacity_tokens = capacity,
+                 .rule = micro_batch_rule::level,
+                 .micro_batches = micro_batches},
+                tokens, costs);
+  };
+  // Best fit fills 100 and leaves 20; level is 60 and 60.
+  REQUIRE(form({.capacity_tokens = 100}, {60, 30, 20, 10}) == groups{{0, 1, 3}, {2}});
+  REQUIRE(level(100, {60, 30, 20, 10}) == groups{{0}, {1, 2, 3}});
+  // By cost: 9 against 4 + 3 + 2, whatever the tokens.
+  REQUIRE(level(100, {30, 30, 30, 30}, {4, 9, 3, 2}) == groups{{0, 2, 3}, {1}});
+  // The costs ask for 0 2 3 together, and their 120 tokens do not fit: 9 + 2 and 4 + 3 do.
+  REQUIRE(level(80, {40, 40, 40, 40}, {4, 9, 3, 2}) == groups{{1, 3}, {0, 2}});
+  // A number that is given.
+  REQUIRE(level(100, {60, 30, 20, 10}, {}, 3) == groups{{0}, {1}, {2, 3}});
+  REQUIRE(level(100, {60, 30, 20, 10}, {}, 4) == groups{{0}, {1}, {2}, {3}});
+  REQUIRE_THROWS_AS(level(100, {60, 30, 20, 10}, {}, 5), lanepack::data_error);
+  REQUIRE_THROWS_AS(level(100, {60, 60}, {}, 1), lanepack::data_error);
+  REQUIRE_THROWS_AS(level(100, {101}), lanepack::data_error);
+  // One is enough, none is needed.
+  REQUIRE(level(120, {60, 30, 20, 10}) == groups{{0, 1, 2, 3}});
+  REQUIRE(level(120, {}).empty());
+  // Longest first makes 6 4 | 6 4 and has no room for the last 4; the tight bins do.
+  REQUIRE(level(12, {6, 6, 4, 4, 4}) == groups{{0, 1}, {2, 3, 4}});
+  // Without a cost of their own, records still go one to each micro-batch.
+  REQUIRE(level(100, {10, 10, 10}, {0, 0, 0}, 3) == groups{{0}, {1}, {2}});
+}
+
+TEST_CASE("packer: a number of micro-batches can be given for one step", "[packer]") {
+  lanepack::micro_batcher batcher({.capacity_tokens = 100, .rule = micro_batch_rule::level});
+  lanepack::micro_batch_list out;
+  const lengths tokens{60, 30, 20, 10};
+  batcher.form_exactly(3, tokens, out);
+  REQUIRE(out.size() == 3);
+  batcher.form(tokens, out);
+  REQUIRE(out.size() == 2);
+  REQUIRE_THROWS_MATCHES(
+      batcher.form_exactly(5, tokens, out), lanepack::data_error,
+      Catch::Matchers::Message("found 4 records in the step, expected at least one for each of 5 "
+                               "micro-batches (micro_batches)"));
+  REQUIRE_THROWS_AS(batcher.form_exactly(1, tokens, out), lanepack::data_error);
 }
 
 TEST_CASE("packer: options of the micro-batcher are checked", "[packer]") {

@@ -67,8 +67,15 @@ TEST_CASE("sim: two ranks and two steps, worked by hand", "[sim]") {
   CHECK(close(result.step_efficiency, 12.0 / 14));
   // Micro-batches {3 2} and {2 1}, then {6} {1} and {5} {4}: times 15 and 13, then 27 and 29.
   CHECK(close(result.total_time, 15 + 29));
+  CHECK(close(result.total_cost, 24));
   CHECK(close(result.time_efficiency, (14.0 + 28) / (15 + 29)));
   CHECK(close(result.bin_fill, 24.0 / (6 * 6)));
+  CHECK(close(result.micro_batches_per_step, 1.5));
+  // 3 2 2 1 and 6 5 4 1 could be even on two ranks; both lanes have 12 in all.
+  CHECK(close(result.step_bound, 1));
+  CHECK(close(result.window_bound, 1));
+  REQUIRE(result.lane_total_bound);
+  CHECK(close(*result.lane_total_bound, 1));
   CHECK(result.max_displacement_steps == 0);
   CHECK(result.peak_buffered_records_per_rank == 2);
   CHECK(close(result.emitted_over_admitted_cost, 1));

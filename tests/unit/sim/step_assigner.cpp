@@ -1,50 +1,13 @@
 #include <lanepack/sim/step_assigner.hpp>
 
-#include <cstdint>
-#include <tuple>
-#include <utility>
 #include <vector>
 
+#include "fixture.hpp"
 #include "support/catch.hpp"
 
-namespace {
-
-/// Packs that own their records.
-struct owned_step {
-  explicit owned_step(
-      const std::vector<std::vector<std::pair<std::uint64_t, std::uint64_t>>>& tokens_and_costs) {
-    for (const auto& pack : tokens_and_costs) {
-      std::vector<lanepack::candidate>& out = records.emplace_back();
-      for (const auto& [tokens, cost] : pack) {
-        lanepack::candidate record;
-        record.tokens = tokens;
-        record.cost = cost;
-        out.push_back(record);
-      }
-    }
-    for (std::uint32_t lane = 0; lane < records.size(); ++lane) {
-      packs.push_back({.lane = lane, .cost = 0, .records = records[lane]});
-    }
-  }
-
-  [[nodiscard]] lanepack::step_plan plan() const { return {.step = 0, .packs = packs}; }
-
-  std::vector<std::vector<lanepack::candidate>> records;
-  std::vector<lanepack::pack_plan> packs;
-};
-
-using rows = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>;
-
-/// (cost, tokens, records) of a rank's micro-batches.
-rows rows_of(const lanepack::step_assignment& assignment, std::size_t rank) {
-  rows out;
-  for (const lanepack::simulated_micro_batch& each : assignment[rank]) {
-    out.emplace_back(each.cost, each.tokens, each.records);
-  }
-  return out;
-}
-
-}  // namespace
+using lanepack_test::owned_step;
+using lanepack_test::rows;
+using lanepack_test::rows_of;
 
 TEST_CASE("sim: a rank runs the packs of its own lanes, heaviest micro-batch first", "[sim]") {
   // Costs are not proportional to tokens, so that one cannot stand in for the other.
@@ -87,4 +50,31 @@ TEST_CASE("sim: a fixed number of micro-batches holds on every rank", "[sim]") {
   assigner.assign(step.plan(), 2, assignment);
   REQUIRE(rows_of(assignment, 0) == rows{{1, 1, 1}, {1, 1, 1}, {1, 1, 1}});
   REQUIRE(rows_of(assignment, 1) == rows{{4, 4, 1}, {3, 3, 1}, {2, 2, 1}});
+}
+
+TEST_CASE("sim: ranks that meet in every micro-batch have the same number of them", "[sim]") {
+  // Full and light ranks: 5 bins of 95 and one bin of 100.
+  const owned_step step({{{95, 95}, {95, 95}, {95, 95}, {95, 95}, {95, 95}},
+                         {{20, 20}, {20, 20}, {20, 20}, {20, 20}, {20, 20}}});
+  lanepack::step_assignment assignment;
+  lanepack::own_lanes_assigner own({.capacity_tokens = 100});
+  own.assign(step.plan(), 2, assignment);
+  REQUIRE(assignment[0].size() == 5);
+  REQUIRE(assignment[1].size() == 1);
+  for (const lanepack::micro_batch_rule rule :
+       {lanepack::micro_batch_rule::level, lanepack::micro_batch_rule::best_fit_decreasing}) {
+    lanepack::own_lanes_assigner common({.capacity_tokens = 100, .rule = rule}, 1,
+                                        lanepack::micro_batch_counts::common);
+    common.assign(step.plan(), 2, assignment);
+    REQUIRE(rows_of(assignment, 0) == rows(5, {95, 95, 1}));
+    REQUIRE(rows_of(assignment, 1) == rows(5, {20, 20, 1}));
+  }
+}
+
+TEST_CASE("sim: any assigner can be held by value", "[sim]") {
+  const owned_step step({{{3, 3}, {1, 1}}});
+  lanepack::any_step_assigner assigner = lanepack::own_lanes_assigner({.capacity_tokens = 3});
+  lanepack::step_assignment assignment;
+  assigner.assign(step.plan(), 1, assignment);
+  REQUIRE(rows_of(assignment, 0) == rows{{3, 3, 1}, {1, 1, 1}});
 }
