@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,12 +19,13 @@
 #include <lanepack/lanepack.hpp>
 #include <lanepack/sim.hpp>
 
-#include "sim/baseline_runs.hpp"
+#include "sim/experiment.hpp"
+#include "sim/report.hpp"
 #include "sim/rows.hpp"
+#include "sim/sweep.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/policy_arguments.hpp"
 #include "support/program.hpp"
-#include "support/progress.hpp"
 
 namespace {
 
@@ -53,6 +56,9 @@ struct arguments {
   std::string micro_batching;
   std::optional<std::uint32_t> micro_batches;
   lanepack_programs::policy_arguments policy;
+  bool sweep = false;
+  lanepack_programs::sweep_options sweeping;
+  lanepack_programs::report_options report;
   bool json = false;
 };
 
@@ -61,51 +67,6 @@ std::string corpus_name(const std::string& path) {
   const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
   const std::size_t dot = file.rfind('.');
   return dot == std::string::npos || dot == 0 ? file : file.substr(0, dot);
-}
-
-/// What does not depend on the policy.
-struct prepared_corpus {
-  std::string name;
-  std::shared_ptr<const lanepack::candidate_feed> feed;
-  std::uint64_t infeasible_records = 0;
-  std::uint64_t unbalanceable_records = 0;
-  /// Tokens of the longest record that is delivered, after padding.
-  std::uint64_t largest_record = 0;
-};
-
-prepared_corpus prepare(const std::string& path, const arguments& args,
-                        const lanepack::plan_options& options,
-                        const lanepack::any_estimator& estimator) {
-  const lanepack_programs::any_lengths lengths =
-      lanepack_programs::read_lengths(path, args.reading);
-  prepared_corpus out;
-  out.name = corpus_name(path);
-  out.feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options);
-  const lanepack::record_selection& selection = out.feed->selection();
-  out.infeasible_records = selection.infeasible_records;
-  out.largest_record =
-      lanepack::round_up(std::min(lengths.summary.max_tokens, selection.limits.largest_record()),
-                         options.limits.record_multiple);
-  out.unbalanceable_records =
-      lanepack::profile_costs(lengths.source, estimator, selection.limits, args.records_per_rank)
-          .unbalanceable_records;
-  return out;
-}
-
-lanepack::simulation_result simulate(const prepared_corpus& corpus, const std::string& policy,
-                                     lanepack::plan_options options,
-                                     const lanepack::simulation_options& base) {
-  options.policy = policy;
-  lanepack_programs::progress_bar bar(corpus.name + " " + policy);
-  lanepack::simulation_options simulation = base;
-  simulation.progress = bar.callback();
-  const lanepack::micro_batch_counts counts = simulation.sync == lanepack::sync_model::micro_batch
-                                                  ? lanepack::micro_batch_counts::common
-                                                  : lanepack::micro_batch_counts::own;
-  return lanepack::simulate(corpus.feed, lanepack::make_policy(options, *corpus.feed),
-                            lanepack::own_lanes_assigner(simulation.micro_batching,
-                                                         options.limits.record_multiple, counts),
-                            simulation);
 }
 
 /// Names with `baselines` replaced by all of theirs.
@@ -141,6 +102,119 @@ std::uint64_t overhead_of(const arguments& args, const lanepack::cost_model& mod
   return cost;
 }
 
+lanepack_programs::run_facts facts_of(const arguments& args,
+                                      const lanepack_programs::experiment& what) {
+  return {.ranks = args.ranks,
+          .lanes = what.plan.lanes,
+          .records_per_rank = args.records_per_rank,
+          .lookahead = args.lookahead,
+          .sync = args.sync};
+}
+
+/// Compares the rows of one corpus with `sequential` and with the fastest baseline.
+void compare(std::span<row> rows, const lanepack_programs::prepared_corpus& corpus,
+             const lanepack_programs::experiment& what) {
+  std::optional<lanepack::simulation_result> reference;
+  for (const row& entry : rows) {
+    if (entry.policy == "sequential") reference = entry.result;
+  }
+  if (!reference) reference = lanepack_programs::run_policy(corpus, "sequential", what).result;
+  for (row& entry : rows) {
+    entry.cv_reduction =
+        lanepack_programs::reduction(entry.result.rank_cost_cv, reference->rank_cost_cv);
+    entry.within_step_cv_reduction =
+        lanepack_programs::reduction(entry.result.within_step_cv, reference->within_step_cv);
+  }
+  lanepack_programs::compare_step_times(rows);
+}
+
+exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& corpora,
+                           const arguments& args, const lanepack_programs::experiment& what) {
+  const lanepack_programs::sweep_options& sweeping = args.sweeping;
+  for (const std::uint32_t ranks : sweeping.ranks) {
+    if (ranks == 0) lanepack::detail::throw_invalid_option("--sweep-ranks", "0", "at least 1");
+  }
+  if (!std::is_sorted(sweeping.lookaheads.begin(), sweeping.lookaheads.end())) {
+    lanepack::detail::throw_invalid_option("--sweep-lookahead", "numbers out of order",
+                                           "ascending numbers");
+  }
+  if (!(sweeping.wanted_efficiency > 0 && sweeping.wanted_efficiency <= 1)) {
+    lanepack::detail::throw_invalid_option("--wanted-efficiency",
+                                           std::to_string(sweeping.wanted_efficiency),
+                                           "more than 0 and at most 1");
+  }
+  const std::vector<lanepack_programs::sweep_line> lines =
+      lanepack_programs::run_sweep(corpora, args.policies, what, sweeping);
+  if (args.json) {
+    nlohmann::ordered_json all = nlohmann::json::array();
+    for (const lanepack_programs::sweep_line& line : lines) {
+      all.push_back(lanepack_programs::to_json(line, sweeping));
+    }
+    std::fputs((all.dump(2) + "\n").c_str(), stdout);
+  } else {
+    lanepack_programs::print_sweep(lines, sweeping);
+  }
+  return exit_code::ok;
+}
+
+/// The script that draws: installed beside the programs, or in the source tree.
+std::string report_script() {
+  std::error_code failed;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (!failed) {
+    const std::filesystem::path installed =
+        program.parent_path().parent_path() / "share" / "lanepack" / "report.py";
+    if (std::filesystem::exists(installed, failed)) return installed.string();
+  }
+  return LANEPACK_REPORT_SCRIPT;
+}
+
+/// Writes the data of the report and draws it.
+std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus>& corpora,
+                              const arguments& args, const lanepack_programs::experiment& what) {
+  for (const std::uint32_t ranks : args.report.ranks) {
+    if (ranks == 0) lanepack::detail::throw_invalid_option("--report-ranks", "0", "at least 1");
+  }
+  std::vector<std::string> policies = args.policies;
+  if (std::find(policies.begin(), policies.end(), "sequential") == policies.end()) {
+    policies.insert(policies.begin(), "sequential");
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(args.report.folder, failed);
+  if (failed) {
+    lanepack::detail::throw_file_error(args.report.folder, "create the folder", failed.value());
+  }
+  std::vector<row> rows;
+  nlohmann::ordered_json data;
+  data["version"] = LANEPACK_VERSION_STRING;
+  data["steps"] = args.steps;
+  data["warmup"] = args.warmup;
+  data["seed"] = args.seed;
+  data["sync"] = args.sync;
+  data["ranks"] = args.ranks;
+  data["records_per_rank"] = args.records_per_rank;
+  data["lookahead"] = args.lookahead;
+  data["corpora"] = nlohmann::json::array();
+  for (const lanepack_programs::loaded_corpus& corpus : corpora) {
+    const std::size_t first = rows.size();
+    nlohmann::ordered_json part =
+        lanepack_programs::report_corpus(corpus, policies, what, args.report, rows);
+    compare(std::span(rows).subspan(first), lanepack_programs::prepare(corpus, what), what);
+    part["rows"] = nlohmann::json::array();
+    for (const row& entry : std::span(rows).subspan(first)) {
+      part["rows"].push_back(lanepack_programs::to_json(entry, facts_of(args, what)));
+    }
+    data["corpora"].push_back(std::move(part));
+  }
+  lanepack::output_file file(args.report.folder + "/report.json");
+  const std::string text = data.dump() + "\n";
+  file.append(std::as_bytes(std::span(text.data(), text.size())));
+  file.commit();
+  lanepack_programs::draw_report(args.report.folder, report_script());
+  std::fputs(("report: " + args.report.folder + "/index.html\n").c_str(), stderr);
+  return rows;
+}
+
 exit_code run(command_line& line) {
   line.describe(
       "Simulates data-parallel ranks on real record lengths and prints, per corpus and policy, how "
@@ -148,7 +222,10 @@ exit_code run(command_line& line) {
       "otherwise. All policies see the same records, in shuffled epochs.",
       "lanepack-sim --lengths lengths.u32 --policy sequential,window --ranks 64\n"
       "  lanepack-sim --lengths lengths.u32 --policy window,baselines --sync microbatch "
-      "--microbatch-overhead-tokens 500");
+      "--microbatch-overhead-tokens 500\n"
+      "  lanepack-sim --lengths lengths.u32 --policy window,auto,pooled_lpt --report report\n"
+      "  lanepack-sim --lengths lengths.u32 --policy window,calendar --sweep "
+      "--sweep-ranks 64,512");
   arguments args;
   CLI::App& app = line.app();
   app.add_option("--lengths", args.lengths,
@@ -196,6 +273,25 @@ exit_code run(command_line& line) {
       "--micro-batches", args.micro_batches,
       "Micro-batches that every rank has in every step; baselines are forced to at least "
       "so many (default: as few as fit, with --sync microbatch the same on all ranks)");
+  app.add_option("--report", args.report.folder,
+                 "Write a page with pictures to this folder: rank costs, step times, efficiency "
+                 "against ranks, lookahead and displacement, boundaries (needs python3-matplotlib; "
+                 "takes minutes)")
+      ->type_name("DIR");
+  app.add_option("--report-ranks", args.report.ranks, "Numbers of ranks on the page")
+      ->delimiter(',');
+  auto* sweep =
+      app.add_flag("--sweep", args.sweep,
+                   "Run ranks x lookahead x policy and find the smallest lookahead that suffices");
+  app.add_option("--sweep-ranks", args.sweeping.ranks, "Numbers of ranks")
+      ->delimiter(',')
+      ->needs(sweep);
+  app.add_option("--sweep-lookahead", args.sweeping.lookaheads, "Lookaheads, ascending")
+      ->delimiter(',')
+      ->needs(sweep);
+  app.add_option("--wanted-efficiency", args.sweeping.wanted_efficiency,
+                 "Step efficiency that suffices")
+      ->needs(sweep);
   lanepack_programs::add_corpus_options(app, args.reading);
   app.add_flag("--json", args.json, "Print a JSON array instead of a table");
   line.parse();
@@ -248,48 +344,42 @@ exit_code run(command_line& line) {
   args.policy.apply_to(options, estimator);
   // A misspelt policy is found before the first corpus is simulated.
   for (const std::string& policy : args.policies) {
-    if (lanepack::find_baseline(policy) != nullptr) continue;
+    if (lanepack::find_baseline(policy) != nullptr) {
+      if (options.limits.infeasible == lanepack::infeasible_policy::chunk) {
+        lanepack::detail::throw_invalid_option(
+            "--policy", policy, "no baseline with --infeasible chunk: they cut no records");
+      }
+      continue;
+    }
     options.policy = policy;
     lanepack::validate(options);
   }
   lanepack_programs::print_advice(options);
 
-  std::vector<row> rows;
+  const lanepack_programs::experiment what{.plan = options,
+                                           .simulation = simulation,
+                                           .baseline = baseline_options,
+                                           .estimator = estimator,
+                                           .records_per_rank = args.records_per_rank};
+  std::vector<lanepack_programs::loaded_corpus> corpora;
   for (const std::string& path : args.lengths) {
-    const prepared_corpus corpus = prepare(path, args, options, estimator);
-    const lanepack::simulation_result reference =
-        simulate(corpus, "sequential", options, simulation);
-    const std::size_t first = rows.size();
-    for (const std::string& policy : args.policies) {
-      row out;
-      out.corpus = corpus.name;
-      out.policy = policy;
-      if (const lanepack::named_baseline* baseline = lanepack::find_baseline(policy)) {
-        lanepack_programs::baseline_run run = lanepack_programs::simulate_baseline(
-            corpus.name, corpus.feed, *baseline, baseline_options, corpus.largest_record,
-            simulation);
-        out.result = std::move(run.result);
-        out.tuned_capacity_tokens = run.capacity_tokens;
-        out.coordinated = baseline->coordinated;
-      } else {
-        out.result =
-            policy == "sequential" ? reference : simulate(corpus, policy, options, simulation);
-      }
-      out.cv_reduction =
-          lanepack_programs::reduction(out.result.rank_cost_cv, reference.rank_cost_cv);
-      out.within_step_cv_reduction =
-          lanepack_programs::reduction(out.result.within_step_cv, reference.within_step_cv);
-      out.infeasible_records = corpus.infeasible_records;
-      out.unbalanceable_records = corpus.unbalanceable_records;
-      rows.push_back(std::move(out));
-    }
-    lanepack_programs::compare_step_times(std::span(rows).subspan(first));
+    corpora.push_back({corpus_name(path), lanepack_programs::read_lengths(path, args.reading)});
   }
-  const lanepack_programs::run_facts facts{.ranks = args.ranks,
-                                           .lanes = lanes,
-                                           .records_per_rank = args.records_per_rank,
-                                           .lookahead = args.lookahead,
-                                           .sync = args.sync};
+  if (args.sweep) return sweep_lookaheads(corpora, args, what);
+  std::vector<row> rows;
+  if (!args.report.folder.empty()) {
+    rows = write_report(corpora, args, what);
+  } else {
+    for (const lanepack_programs::loaded_corpus& corpus : corpora) {
+      const lanepack_programs::prepared_corpus prepared = lanepack_programs::prepare(corpus, what);
+      const std::size_t first = rows.size();
+      for (const std::string& policy : args.policies) {
+        rows.push_back(lanepack_programs::run_policy(prepared, policy, what));
+      }
+      compare(std::span(rows).subspan(first), prepared, what);
+    }
+  }
+  const lanepack_programs::run_facts facts = facts_of(args, what);
   if (args.json) {
     nlohmann::ordered_json all = nlohmann::json::array();
     for (const row& entry : rows) all.push_back(lanepack_programs::to_json(entry, facts));

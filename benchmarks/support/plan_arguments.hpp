@@ -66,6 +66,11 @@ inline void print_advice(const lanepack::plan_options& options) {
   }
 }
 
+/// Prints which policy `auto` chose and why to stderr.
+inline void print_choice(const lanepack::policy_choice& choice) {
+  if (!choice.reason.empty()) std::fputs(("note: " + choice.reason + "\n").c_str(), stderr);
+}
+
 /// A plan that can be run.
 struct opened_plan {
   lanepack::plan_options options;
@@ -148,15 +153,16 @@ class plan_arguments {
     auto feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options_);
     lanepack::any_policy policy = lanepack::make_policy(options_, *feed);
     print_advice(options_);
+    print_choice(lanepack::choose_policy(options_, *feed));
     return {options_, std::move(feed), std::move(policy)};
   }
 
   static std::string policy_list() {
     std::string names;
     for (const lanepack::named_policy& policy : lanepack::policies()) {
-      names += (names.empty() ? "" : ", ") + std::string(policy.name);
+      names += std::string(policy.name) + ", ";
     }
-    return names;
+    return names + std::string(lanepack::auto_policy);
   }
 
  private:

@@ -4,6 +4,7 @@
 /// Everything in loader/: the plan of a run and the loader that delivers it.
 
 #include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/compose.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>

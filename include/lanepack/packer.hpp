@@ -12,11 +12,16 @@
 #include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/cost_order.hpp>
+#include <lanepack/packer/formed_packs.hpp>
+#include <lanepack/packer/levelled_packs.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
 #include <lanepack/packer/make_policy.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/packer/outlier_reserve.hpp>
+#include <lanepack/packer/outlier_steps.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/replicated.hpp>
 #include <lanepack/packer/sequential.hpp>
 #include <lanepack/packer/step_limits.hpp>
 #include <lanepack/packer/window.hpp>

@@ -22,6 +22,8 @@ inline constexpr std::uint32_t block_order = 2;
 inline constexpr std::uint32_t group_order = 3;
 /// Records that tuning a policy draws for its virtual lanes.
 inline constexpr std::uint32_t virtual_lanes = 4;
+/// Order of the steps of a window that is planned for all lanes, and of the packs of a step.
+inline constexpr std::uint32_t step_order = 5;
 /// First stage that is free for the code of a user.
 inline constexpr std::uint32_t user = 0x1'0000;
 }  // namespace random_stage

@@ -16,6 +16,7 @@
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/stream_costs.hpp>
@@ -46,6 +47,13 @@ struct pack_size_range {
   return sizes;
 }
 
+/// Whether the options name a policy that plans all lanes; `auto` chooses one only where it can.
+/// @throws  invalid_option if no policy has that name.
+[[nodiscard]] inline bool plans_all_lanes(const plan_options& options) {
+  return options.policy != auto_policy &&
+         policy_named(options.policy, auto_policy).scope == policy_scope::all_lanes;
+}
+
 [[nodiscard]] inline step_limits limits_of(const plan_options& options) noexcept {
   return {.max_tokens_ppm = options.max_step_tokens_ppm, .max_cost_ppm = options.max_step_cost_ppm};
 }
@@ -66,7 +74,7 @@ inline void validate(const plan_options& options) {
   if (options.lookahead_steps == 0) {
     detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
   }
-  static_cast<void>(policy_named(options.policy));
+  const bool all_lanes = detail::plans_all_lanes(options);
   validate(detail::limits_of(options));
   const std::uint64_t largest = detail::pack_sizes(options).largest;
   if (largest * options.lookahead_steps > max_ordered_records) {
@@ -74,6 +82,13 @@ inline void validate(const plan_options& options) {
                                  "at most " + std::to_string(max_ordered_records / largest) +
                                      ", a window of " + std::to_string(max_ordered_records) +
                                      " records with packs of " + std::to_string(largest));
+  }
+  if (all_lanes && largest * options.lanes > max_ordered_records) {
+    detail::throw_invalid_option("lanes", std::to_string(options.lanes),
+                                 "at most " + std::to_string(max_ordered_records / largest) +
+                                     " for the policy " + options.policy + ", whose steps hold " +
+                                     std::to_string(max_ordered_records) +
+                                     " records at most; lane-local policies have no such bound");
   }
 }
 
@@ -89,7 +104,7 @@ inline void validate(const plan_options& options) {
         "that they fall on the same steps of all lanes. Fewer lanes with more records a pack "
         "balance better."};
   }
-  if (smallest < fewest_records) {
+  if (smallest < fewest_records && !detail::plans_all_lanes(options)) {
     return {"Packs of " + std::to_string(smallest) +
             " records balance poorly: fewer lanes with at least " + std::to_string(fewest_records) +
             " records a pack do better."};
@@ -120,6 +135,12 @@ inline void validate(const plan_options& options) {
                               std::to_string(summary.records) + " records, expected " +
                               std::to_string(source.size()));
   }
+  if (detail::plans_all_lanes(options) && !source.traits().has_all_shapes) {
+    detail::throw_invalid_option(
+        "policy", options.policy,
+        "a lane-local one such as calendar, or an index of all lengths, which " +
+            source.describe() + " lacks; lanepack-inspect makes one");
+  }
   record_selection selection = select_records(source, summary, options.limits);
   if (selection.domain.size() == 0) {
     detail::throw_data_error({.path = source.describe()},
@@ -136,31 +157,43 @@ inline void validate(const plan_options& options) {
                                                 std::move(estimator), std::move(costs));
 }
 
+namespace detail {
+
+[[nodiscard]] inline any_policy make_policy_of(const policy_choice& choice,
+                                               const plan_options& options,
+                                               std::shared_ptr<const cost_distribution> costs) {
+  validate(options);
+  const pack_size_range sizes = pack_sizes(options);
+  return make_policy(choice.policy, {.lookahead_steps = options.lookahead_steps,
+                                     .costs = std::move(costs),
+                                     .records_per_pack = options.records_per_pack,
+                                     .min_records_per_pack = sizes.smallest,
+                                     .max_records_per_pack = sizes.largest,
+                                     .lanes = options.lanes,
+                                     .max_displacement_steps = options.max_displacement_steps,
+                                     .limits = limits_of(options),
+                                     .tuning = options.tuning});
+}
+
+}  // namespace detail
+
 /// The policy that plan options name, for records that cost what `costs` says; null where nobody
-/// knows. Make one for all lanes: copies share what was computed, which for `calendar` takes
-/// seconds unless the options have a tuning.
+/// knows. `auto` chooses a lane-local one. Make one for all lanes: copies share what was computed,
+/// which for `calendar` takes seconds unless the options have a tuning.
 /// @throws  invalid_option
 [[nodiscard]] inline any_policy make_policy(const plan_options& options,
                                             std::shared_ptr<const cost_distribution> costs) {
-  validate(options);
-  const detail::pack_size_range sizes = detail::pack_sizes(options);
-  return make_policy(options.policy, {.lookahead_steps = options.lookahead_steps,
-                                      .costs = std::move(costs),
-                                      .records_per_pack = options.records_per_pack,
-                                      .min_records_per_pack = sizes.smallest,
-                                      .max_records_per_pack = sizes.largest,
-                                      .lanes = options.lanes,
-                                      .max_displacement_steps = options.max_displacement_steps,
-                                      .limits = detail::limits_of(options),
-                                      .tuning = options.tuning});
+  const policy_choice choice = choose_policy(options, false, costs != nullptr);
+  return detail::make_policy_of(choice, options, std::move(costs));
 }
 
 /// The policy that plan options name, for the records of a feed that was made with the same
-/// options.
+/// options; `auto` is resolved as `choose_policy` says.
 /// @throws  invalid_option
 [[nodiscard]] inline any_policy make_policy(const plan_options& options,
                                             const candidate_feed& feed) {
-  return make_policy(options, options.costs != nullptr ? options.costs : feed.costs());
+  return detail::make_policy_of(choose_policy(options, feed), options,
+                                options.costs != nullptr ? options.costs : feed.costs());
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

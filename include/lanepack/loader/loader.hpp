@@ -477,6 +477,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
     state->step = plan->step;
+    state->global = plan->global;
     rooms_.clear();
     costs_.clear();
     std::size_t count = 0;

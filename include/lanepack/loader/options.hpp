@@ -47,7 +47,7 @@ struct plan_options {
   std::vector<step_range> skip_steps = {};
   /// Order of the records in an epoch.
   shuffle_options shuffle = {};
-  /// Name of the lookahead policy, one of `policies()`.
+  /// Name of the lookahead policy, one of `policies()`, or `auto`: see `choose_policy`.
   std::string policy = "window";
   /// Steps of records that a lane may buffer, at least 1.
   std::uint32_t lookahead_steps = 16;

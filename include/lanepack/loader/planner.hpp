@@ -33,10 +33,22 @@ struct pack_plan {
   std::span<const candidate> records;
 };
 
+/// What a step holds over all lanes, as planned.
+struct global_step_counts {
+  std::uint64_t records = 0;
+  std::uint64_t tokens = 0;
+  /// An upper bound where records with a loss mask were truncated.
+  std::uint64_t loss_tokens = 0;
+
+  friend bool operator==(const global_step_counts&, const global_step_counts&) = default;
+};
+
 /// The packs of one step that were asked for, by ascending lane.
 struct step_plan {
   step_index step = 0;
   std::span<const pack_plan> packs;
+  /// Known where one policy plans all lanes: the same on every rank, without an all-reduce.
+  std::optional<global_step_counts> global = std::nullopt;
 };
 
 /// What a planner has done since it was made.
@@ -121,7 +133,9 @@ class planner {
       const std::size_t first = static_cast<std::size_t>(offset) * schedule.lanes();
       for (const lane_index lane : lanes_) add_pack(lane, streams_[0].packs[first + lane]);
     }
-    return step_plan{.step = next_++, .packs = packs_};
+    step_plan plan{.step = next_++, .packs = packs_, .global = std::nullopt};
+    if (scope_ == policy_scope::all_lanes) plan.global = global_[static_cast<std::size_t>(offset)];
+    return plan;
   }
 
   /// Number of the step that `next` looks at first.
@@ -210,10 +224,15 @@ class planner {
   }
 
   void account(const pack_list& packs, const step_window& window) {
+    global_.assign(window.steps, {});
     for (std::size_t i = 0; i < packs.size(); ++i) {
       const step_index step = window.first_step + i / window.packs_per_step;
       LANEPACK_ASSERT(packs[i].size() == window.records_per_pack);
+      global_step_counts& global = global_[i / window.packs_per_step];
+      global.records += packs[i].size();
       for (const candidate& record : packs[i]) {
+        global.tokens += record.tokens;
+        global.loss_tokens += record.loss_tokens;
         statistics_.emitted_cost += record.cost;
         statistics_.max_displacement_steps =
             std::max(statistics_.max_displacement_steps, step - record.admitted);
@@ -243,6 +262,8 @@ class planner {
   std::vector<candidate> arrivals_;
   candidate_feed::scratch scratch_;
   std::vector<pack_plan> packs_;
+  /// By step of the window; of one lane where a policy plans no more.
+  std::vector<global_step_counts> global_;
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -22,6 +22,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/host_backend.hpp>
 #include <lanepack/device/staging_ring.hpp>
+#include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 
@@ -80,6 +81,7 @@ struct step_state {
   /// The chunks in the first micro-batches, where records are cut.
   std::vector<record_chunk> chunks;
   batch_counts planned;
+  std::optional<global_step_counts> global;
   std::uint64_t cost = 0;
   std::uint64_t expected_loss_tokens = 1;
   /// Written by a background thread until the last micro-batch is submitted.
@@ -177,6 +179,12 @@ class loaded_step {
   /// Records, tokens and loss tokens of this rank as planned. Loss tokens are an upper bound where
   /// records with a loss mask were truncated; micro-batches count exactly.
   [[nodiscard]] const batch_counts& planned() const noexcept { return state_->planned; }
+  /// Records, tokens and loss tokens of the step over all ranks, as planned: the same on every
+  /// rank, no all-reduce needed. Known where the policy plans all lanes (`replicated`), else
+  /// nullopt.
+  [[nodiscard]] const std::optional<global_step_counts>& global_counts() const noexcept {
+    return state_->global;
+  }
   /// Estimated cost of this rank's records.
   [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
   /// Loss tokens that a step of so many records has on average over all ranks, at least 1: a

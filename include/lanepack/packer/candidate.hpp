@@ -44,21 +44,43 @@ class pack_list {
   }
 
   /// Adds a record to the pack that is being filled.
-  void add(const candidate& record) { records_.push_back(record); }
+  void add(const candidate& record) {
+    if (size_ < records_.size()) {
+      records_[size_] = record;
+    } else {
+      records_.push_back(record);
+    }
+    ++size_;
+  }
   /// Closes the pack that is being filled; the next `add` starts another.
-  void close() { ends_.push_back(records_.size()); }
+  void close() { ends_.push_back(size_); }
+
+  /// Adds packs of `records_per_pack` records each, for the caller to write one after the other.
+  /// @pre     No pack is being filled.
+  /// @return  Their records, unspecified so far; valid until more is added.
+  [[nodiscard]] std::span<candidate> add_packs(std::size_t packs, std::size_t records_per_pack) {
+    LANEPACK_ASSERT(size_ == (ends_.empty() ? 0 : ends_.back()));
+    const std::size_t first = size_;
+    for (std::size_t i = 0; i < packs; ++i) ends_.push_back(size_ += records_per_pack);
+    if (records_.size() < size_) records_.resize(size_);
+    return std::span(records_).subspan(first, size_ - first);
+  }
 
   /// All records of all packs.
-  [[nodiscard]] std::span<const candidate> records() const noexcept { return records_; }
+  [[nodiscard]] std::span<const candidate> records() const noexcept {
+    return std::span(records_).first(size_);
+  }
 
   /// Empties the list and keeps its memory.
   void clear() noexcept {
-    records_.clear();
+    size_ = 0;
     ends_.clear();
   }
 
  private:
+  /// The first `size_` are in the list; the others are kept as they are.
   std::vector<candidate> records_;
+  std::size_t size_ = 0;
   std::vector<std::size_t> ends_;
 };
 

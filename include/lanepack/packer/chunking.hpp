@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -68,7 +69,7 @@ class chunked_micro_batcher {
   /// @param multiple  Chunks are cut at multiples of this, at least 1; it divides the capacity.
   /// @throws invalid_option as `micro_batcher` does, or if `multiple` does not divide the capacity.
   explicit chunked_micro_batcher(const micro_batch_options& options, std::uint64_t multiple = 1)
-      : whole_(options), multiple_(multiple) {
+      : options_(options), whole_(unconstrained(options)), multiple_(multiple) {
     if (multiple_ == 0 || options.capacity_tokens % multiple_ != 0) {
       detail::throw_invalid_option(
           "multiple", std::to_string(multiple_),
@@ -76,7 +77,7 @@ class chunked_micro_batcher {
     }
   }
 
-  [[nodiscard]] const micro_batch_options& options() const noexcept { return whole_.options(); }
+  [[nodiscard]] const micro_batch_options& options() const noexcept { return options_; }
 
   /// Replaces `out` by the micro-batches of a step.
   /// @param tokens  Tokens of every record, at least 1; padded to `multiple` where that counts.
@@ -90,14 +91,42 @@ class chunked_micro_batcher {
   /// @complexity  O(n log n + chunks).
   void form(std::span<const std::uint64_t> tokens, micro_batch_list& out,
             std::vector<record_chunk>& chunks, std::span<const std::uint64_t> costs = {}) {
+    form(options_.micro_batches, tokens, out, chunks, costs);
+  }
+
+  /// As `form`, with a number of micro-batches for this step alone.
+  /// @throws data_error as `form` does with a fixed number.
+  void form_exactly(std::uint32_t micro_batches, std::span<const std::uint64_t> tokens,
+                    micro_batch_list& out, std::vector<record_chunk>& chunks,
+                    std::span<const std::uint64_t> costs = {}) {
+    form(std::optional(micro_batches), tokens, out, chunks, costs);
+  }
+
+ private:
+  struct cut_record {
+    std::uint64_t tokens;
+    std::uint32_t index;
+    std::uint32_t chunks;
+  };
+
+  static micro_batch_options unconstrained(micro_batch_options options) {
+    detail::check_micro_batch_options(options);
+    options.micro_batches.reset();
+    options.multiple_of = 1;
+    return options;
+  }
+
+  void form(std::optional<std::uint32_t> fixed, std::span<const std::uint64_t> tokens,
+            micro_batch_list& out, std::vector<record_chunk>& chunks,
+            std::span<const std::uint64_t> costs) {
     chunks.clear();
     find_cut_records(tokens);
     if (cut_.empty()) {
-      whole_.form(tokens, out, costs);
+      form_whole(fixed, tokens, out, costs);
       return;
     }
     take_whole_records(tokens, costs);
-    chunks.reserve(static_cast<std::size_t>(form_whole_records()));
+    chunks.reserve(static_cast<std::size_t>(form_beside_chunks(fixed)));
     out.clear();
     for (const cut_record& record : cut_) {
       for (std::uint32_t k = 0; k < record.chunks; ++k) {
@@ -111,13 +140,6 @@ class chunked_micro_batcher {
       out.close();
     }
   }
-
- private:
-  struct cut_record {
-    std::uint64_t tokens;
-    std::uint32_t index;
-    std::uint32_t chunks;
-  };
 
   void find_cut_records(std::span<const std::uint64_t> tokens) {
     const std::uint64_t capacity = options().capacity_tokens;
@@ -151,20 +173,28 @@ class chunked_micro_batcher {
     }
   }
 
+  /// A step without long records.
+  void form_whole(std::optional<std::uint32_t> fixed, std::span<const std::uint64_t> tokens,
+                  micro_batch_list& out, std::span<const std::uint64_t> costs) {
+    if (fixed) {
+      whole_.form_exactly(*fixed, tokens, out, costs);
+      return;
+    }
+    whole_.form(tokens, out, costs);
+    const std::uint64_t wanted = round_up(out.size(), options_.multiple_of);
+    if (wanted != out.size()) {
+      whole_.form_exactly(static_cast<std::uint32_t>(wanted), tokens, out, costs);
+    }
+  }
+
   /// Puts the whole records into `bins_` and settles how many chunks there are.
-  std::uint64_t form_whole_records() {
+  std::uint64_t form_beside_chunks(std::optional<std::uint32_t> fixed) {
     std::uint64_t chunks = 0;
     for (const cut_record& record : cut_) chunks += record.chunks;
     bins_.clear();
-    micro_batch_options free = options();
-    free.micro_batches.reset();
-    free.multiple_of = 1;
-    if (!whole_records_.empty()) {
-      micro_batcher(free).form(whole_tokens_, bins_, whole_costs_);
-    }
+    if (!whole_records_.empty()) whole_.form(whole_tokens_, bins_, whole_costs_);
     const std::uint64_t made = chunks + bins_.size();
-    const std::uint64_t wanted =
-        options().micro_batches ? *options().micro_batches : round_up(made, options().multiple_of);
+    const std::uint64_t wanted = fixed ? *fixed : round_up(made, options_.multiple_of);
     if (wanted == made) return chunks;
     const std::uint64_t whole = whole_records_.size();
     if (wanted > chunks + whole) chunks = cut_further(wanted - whole);
@@ -173,8 +203,8 @@ class chunked_micro_batcher {
       return chunks;
     }
     if (wanted <= chunks) do_not_fit(wanted, chunks + 1);
-    free.micro_batches = static_cast<std::uint32_t>(wanted - chunks);
-    micro_batcher(free).form(whole_tokens_, bins_, whole_costs_);
+    whole_.form_exactly(static_cast<std::uint32_t>(wanted - chunks), whole_tokens_, bins_,
+                        whole_costs_);
     return chunks;
   }
 
@@ -205,6 +235,8 @@ class chunked_micro_batcher {
                                      std::to_string(wanted) + " (micro_batches or multiple_of)");
   }
 
+  micro_batch_options options_;
+  /// Without a number to keep: that counts chunks too.
   micro_batcher whole_;
   std::uint64_t multiple_;
   std::vector<cut_record> cut_;

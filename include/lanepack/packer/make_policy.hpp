@@ -18,6 +18,7 @@
 #include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/replicated.hpp>
 #include <lanepack/packer/sequential.hpp>
 #include <lanepack/packer/step_limits.hpp>
 #include <lanepack/packer/window.hpp>
@@ -55,6 +56,8 @@ struct named_policy {
   std::string_view description;
   /// Makes it; throws invalid_option where an option that concerns it cannot work.
   any_policy (*make)(const policy_options& options);
+  /// `all_lanes`: it needs the shapes of all records and random access to them on every rank.
+  policy_scope scope = policy_scope::lane;
 };
 
 namespace detail {
@@ -107,6 +110,18 @@ inline void check_window_displacement(const policy_options& options) {
   return calendar_policy(calendar);
 }
 
+[[nodiscard]] inline any_policy make_replicated(const policy_options& options) {
+  const std::uint32_t b = options.records_per_pack;
+  const bool same_b = options.min_records_per_pack.value_or(b) == b &&
+                      options.max_records_per_pack.value_or(b) == b;
+  return replicated_policy({.lookahead_steps = options.lookahead_steps,
+                            .costs = options.costs,
+                            .records_per_pack = same_b ? b : 0,
+                            .lanes = options.lanes,
+                            .max_displacement_steps = options.max_displacement_steps,
+                            .limits = options.limits});
+}
+
 /// A new policy is added here and nowhere else.
 inline constexpr std::array policy_table{
     named_policy{"sequential", "records in the order in which they arrive",
@@ -115,6 +130,8 @@ inline constexpr std::array policy_table{
                  make_window},
     named_policy{"calendar", "packs filled up to caps that all lanes know beforehand",
                  make_calendar},
+    named_policy{"replicated", "the packs of all lanes planned together, on every rank",
+                 make_replicated, policy_scope::all_lanes},
 };
 
 }  // namespace detail
@@ -125,14 +142,17 @@ inline constexpr std::array policy_table{
 }
 
 /// The policy called `name`.
+/// @param also  Another name that the message of an error lists.
 /// @throws invalid_option if no policy has that name; the message lists those that exist.
-[[nodiscard]] inline const named_policy& policy_named(std::string_view name) {
+[[nodiscard]] inline const named_policy& policy_named(std::string_view name,
+                                                      std::string_view also = {}) {
   std::string names;
   for (const named_policy& policy : policies()) {
     if (policy.name == name) return policy;
     if (!names.empty()) names += ", ";
     names += policy.name;
   }
+  if (!also.empty()) names += ", " + std::string(also);
   detail::throw_invalid_option("policy", detail::quoted(name), "one of " + names);
 }
 

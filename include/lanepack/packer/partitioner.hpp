@@ -83,6 +83,18 @@ struct partition_options {
   return std::max(ceil_div(total, sorted.size() / records_per_pack), outlier);
 }
 
+namespace detail {
+
+/// Packs of records that were sorted before they were split.
+struct sorted_packs {
+  /// Keys of the records, as many a pack as it has records.
+  std::span<const std::uint64_t> keys;
+  /// Cost of every pack.
+  std::span<const std::uint64_t> costs;
+};
+
+}  // namespace detail
+
 /// Count-capped longest first, then pairwise swaps.
 ///
 /// The longest record goes to the lightest pack that is not full, an empty one before all others
@@ -118,24 +130,29 @@ class balanced_partitioner {
           "partition: found " + std::to_string(n) + " records, expected a multiple of " +
           std::to_string(records_per_pack) + " and at most " + std::to_string(max_ordered_records));
     }
-    capacity_ = records_per_pack;
-    packs_ = n / records_per_pack;
-    if (members_.size() < n) {
-      members_.resize(n);
-      slots_.resize(n);
-    }
-    if (sorted_costs_.size() < packs_) {
-      sorted_costs_.resize(packs_);
-      loads_.resize(packs_);
-      cursors_.resize(packs_);
-      order_.resize(packs_);
-    }
+    prepare(n, records_per_pack);
     if (packs_ == 0) return {{}, {}, records_per_pack};
 
     assign(order_of_records_.sort_descending(costs));
     swap_between_packs();
     emit(n);
     return {std::span(members_).first(n), std::span(sorted_costs_).first(packs_), records_per_pack};
+  }
+
+  /// Splits records whose keys are sorted already, as one of many groups that are split apart.
+  ///
+  /// Packs stand in no particular order, records of a pack in descending order of cost. The view is
+  /// valid until the partitioner is used again.
+  /// @pre  `keys` are distinct descending keys in ascending order, a multiple of
+  ///       `records_per_pack` of them.
+  [[nodiscard]] detail::sorted_packs partition_sorted(std::span<const std::uint64_t> keys,
+                                                      std::uint32_t records_per_pack) {
+    LANEPACK_ASSERT(records_per_pack != 0 && keys.size() % records_per_pack == 0);
+    prepare(keys.size(), records_per_pack);
+    if (packs_ == 0) return {};
+    assign(keys);
+    swap_between_packs();
+    return {std::span(slots_).first(keys.size()), std::span(loads_).first(packs_)};
   }
 
  private:
@@ -149,6 +166,21 @@ class balanced_partitioner {
     std::uint32_t pack;
   };
   static constexpr std::uint64_t full = std::numeric_limits<std::uint64_t>::max() - 1;
+
+  void prepare(std::size_t n, std::uint32_t records_per_pack) {
+    capacity_ = records_per_pack;
+    packs_ = n / records_per_pack;
+    if (members_.size() < n) {
+      members_.resize(n);
+      slots_.resize(n);
+    }
+    if (sorted_costs_.size() < packs_) {
+      sorted_costs_.resize(packs_);
+      loads_.resize(packs_);
+      cursors_.resize(packs_);
+      order_.resize(packs_);
+    }
+  }
 
   /// Longest first into the lightest pack that is not full; keys of a pack stay in their order.
   void assign(std::span<const std::uint64_t> keys) {

@@ -25,7 +25,7 @@ struct step_limits {
 
 /// What a token of the dearest 1 % of records has to weigh over the mean token where a limit on a
 /// step's tokens is given and each step's loss is divided by its tokens, in parts per million.
-inline constexpr std::uint64_t least_token_weight_ppm = 905'000;
+inline constexpr std::uint32_t least_token_weight_ppm = 905'000;
 
 /// Checks the limits.
 /// @throws invalid_option if a limit is above 0 and not above 1'000'000.

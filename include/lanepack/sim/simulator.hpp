@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -49,6 +50,9 @@ struct simulation_options {
   bool equal_counts = true;
   /// Told the number of steps done.
   progress_callback progress = {};
+  /// Told the cost of every rank and the time of each measured step, for pictures.
+  std::function<void(std::span<const std::uint64_t> rank_costs, const step_time& time)> on_step =
+      {};
 };
 
 /// What a simulation measured.
@@ -145,6 +149,7 @@ template <step_assigner Assigner>
     costs.add(rank_costs);
     bounds.add(*step);
     const step_time time = time_of(assignment, options.sync, options.micro_batch_overhead);
+    if (options.on_step) options.on_step(rank_costs, time);
     busy += static_cast<double>(time.busy);
     result.total_time += static_cast<double>(time.elapsed);
     record_tokens.clear();

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -15,8 +16,10 @@
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
+#include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/packer/candidate.hpp>
+#include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/sim/step_assignment.hpp>
 
@@ -127,19 +130,26 @@ struct record_columns {
 /// Cuts the records of every rank into micro-batches with a `micro_batcher`.
 class rank_micro_batcher {
  public:
-  rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts)
-      : batcher_(options), counts_(counts) {}
+  /// @param multiple   Records above the capacity are cut into chunks at multiples of this.
+  /// @param estimator  Tells what a chunk costs; without one, its share of the record's tokens.
+  rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts,
+                     std::uint64_t multiple = 1,
+                     std::optional<any_estimator> estimator = std::nullopt)
+      : batcher_(options, multiple), counts_(counts), estimator_(std::move(estimator)) {}
 
   /// @param records  Of all ranks, those of a rank next to each other.
   /// @param ends     For every rank, the number of records of it and the ranks before it.
   void form(const record_columns& records, std::span<const std::size_t> ends,
             step_assignment& out) {
-    if (bins_.size() < ends.size()) bins_.resize(ends.size());
+    if (bins_.size() < ends.size()) {
+      bins_.resize(ends.size());
+      chunks_.resize(ends.size());
+    }
     std::size_t most = 0;
     for (std::size_t rank = 0; rank < ends.size(); ++rank) {
       const std::size_t first = rank == 0 ? 0 : ends[rank - 1];
       const std::size_t count = ends[rank] - first;
-      batcher_.form(std::span(records.rooms).subspan(first, count), bins_[rank],
+      batcher_.form(std::span(records.rooms).subspan(first, count), bins_[rank], chunks_[rank],
                     std::span(records.costs).subspan(first, count));
       most = std::max(most, bins_[rank].size());
     }
@@ -150,19 +160,54 @@ class rank_micro_batcher {
       if (counts_ == micro_batch_counts::common && bins_[rank].size() < most) {
         batcher_.form_exactly(static_cast<std::uint32_t>(most),
                               std::span(records.rooms).subspan(first, count), bins_[rank],
-                              std::span(records.costs).subspan(first, count));
+                              chunks_[rank], std::span(records.costs).subspan(first, count));
       }
       for (std::size_t i = 0; i < bins_[rank].size(); ++i) {
-        out.add(records.micro_batch(bins_[rank][i], first));
+        simulated_micro_batch micro_batch = records.micro_batch(bins_[rank][i], first);
+        if (i < chunks_[rank].size()) {
+          cut(chunks_[rank][i], first + bins_[rank][i].front(), records, micro_batch);
+        }
+        out.add(micro_batch);
       }
       out.close_rank();
     }
   }
 
  private:
-  micro_batcher batcher_;
+  /// Replaces what a whole record is by what a chunk of it is; the chunks' costs add up to the
+  /// record's.
+  void cut(const record_chunk& chunk, std::size_t record, const record_columns& records,
+           simulated_micro_batch& out) const {
+    const std::uint64_t end = chunk.prefix_tokens + chunk.tokens;
+    const std::uint64_t before = cost_up_to(chunk.prefix_tokens, record, records);
+    const bool last = chunk.index + 1 == chunk.count;
+    const std::uint64_t after = last ? records.costs[record] : cost_up_to(end, record, records);
+    out.cost = after - std::min(after, before);
+    out.tokens = std::min(end, records.tokens[record]) - chunk.prefix_tokens;
+    out.records = chunk.index == 0 ? 1 : 0;
+  }
+
+  /// Cost of the first tokens of a record.
+  [[nodiscard]] std::uint64_t cost_up_to(std::uint64_t tokens, std::size_t record,
+                                         const record_columns& records) const {
+    const std::uint64_t whole = records.costs[record];
+    if (tokens == 0) return 0;
+    std::uint64_t cost = 0;
+    if (estimator_) {
+      const record_shape shape{.tokens = tokens, .loss_tokens = tokens - 1};
+      estimator_->costs({&shape, 1}, {&cost, 1});
+    } else {
+      cost = static_cast<std::uint64_t>(static_cast<uint128>(whole) * tokens /
+                                        std::max(records.tokens[record], tokens));
+    }
+    return std::min(cost, whole);
+  }
+
+  chunked_micro_batcher batcher_;
   micro_batch_counts counts_;
+  std::optional<any_estimator> estimator_;
   std::vector<micro_batch_list> bins_;
+  std::vector<std::vector<record_chunk>> chunks_;
 };
 
 }  // namespace detail
@@ -171,12 +216,18 @@ class rank_micro_batcher {
 class own_lanes_assigner {
  public:
   /// @param record_multiple  Records are padded to a multiple of this, at least 1.
+  /// @param estimator  Tells what the chunks of a record above the capacity cost; without one, in
+  ///                   proportion to their tokens.
   /// @param counts  `common` where ranks meet in every micro-batch: the number is common knowledge
   ///                where every rank plans all packs, and takes an agreement on one integer a step
   ///                (or a fixed `micro_batches`) where a rank plans its own lanes only.
   explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1,
-                              micro_batch_counts counts = micro_batch_counts::own)
-      : batcher_(options, counts), record_multiple_(record_multiple) {}
+                              micro_batch_counts counts = micro_batch_counts::own,
+                              std::optional<any_estimator> estimator = std::nullopt)
+      : batcher_(options, counts,
+                 options.capacity_tokens % record_multiple == 0 ? record_multiple : 1,
+                 std::move(estimator)),
+        record_multiple_(record_multiple) {}
 
   /// @pre  `ranks` divides the number of packs.
   void assign(const step_plan& step, std::uint32_t ranks, step_assignment& out) {

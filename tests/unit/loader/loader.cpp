@@ -465,6 +465,39 @@ TEST_CASE("loader: level micro-batches hold the same records and are alike", "[l
   for (auto&& step : fixed) REQUIRE(step.micro_batches() == 12);
 }
 
+TEST_CASE("loader: a policy that plans all lanes tells every rank what a step holds in all",
+          "[loader]") {
+  gen random(4);
+  const any_source source =
+      lanepack_test::corpus_of(lanepack_test::random_lengths(random, 300, 6), true);
+  loader_options options = small_options(6, 4);
+  options.plan.policy = "replicated";
+  // The last step has masked records, which have no loss tokens.
+  options.plan.rule = epoch_end::finite;
+  std::vector<global_step_counts> sums;
+  std::vector<global_step_counts> said;
+  for (rank_index rank = 0; rank < 3; ++rank) {
+    loader own(source, {rank, 3}, options);
+    for (auto&& step : own) {
+      sums.resize(std::max<std::size_t>(sums.size(), step.number() + 1));
+      said.resize(sums.size());
+      global_step_counts& sum = sums[step.number()];
+      sum.records += step.planned().records;
+      sum.tokens += step.planned().tokens;
+      for (auto&& micro_batch : step) sum.loss_tokens += micro_batch.counts().loss_tokens;
+      REQUIRE(step.global_counts());
+      if (rank == 0) said[step.number()] = *step.global_counts();
+      REQUIRE(*step.global_counts() == said[step.number()]);
+    }
+  }
+  REQUIRE(sums.size() == 13);
+  REQUIRE(sums == said);
+
+  options.plan.policy = "window";
+  loader lane_local(source, {0, 3}, options);
+  REQUIRE_FALSE(lane_local.next()->global_counts());
+}
+
 TEST_CASE("loader: infeasible and empty records follow their policies", "[loader]") {
   std::vector<std::uint64_t> lengths(100, 30);
   lengths[10] = 500;

@@ -36,3 +36,25 @@ TEST_CASE("packer: a pack list holds packs of any size in order", "[packer]") {
   REQUIRE(packs.empty());
   REQUIRE(packs.records().empty());
 }
+
+TEST_CASE("packer: packs of one size are added to a list at once", "[packer]") {
+  lanepack::pack_list packs;
+  for (int round = 0; round < 2; ++round) {
+    packs.add(record(4));
+    packs.close();
+    const std::span<lanepack::candidate> records = packs.add_packs(2, 3);
+    REQUIRE(records.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i) records[i] = record(10 + i);
+    packs.add(record(20));
+    packs.close();
+
+    REQUIRE(packs.size() == 4);
+    REQUIRE(packs[0][0].arrival == 4);
+    REQUIRE(packs[1][2].arrival == 12);
+    REQUIRE(packs[2][0].arrival == 13);
+    REQUIRE(packs[3][0].arrival == 20);
+    REQUIRE(packs.records().size() == 8);
+    // What was there before the list was emptied does not come back.
+    packs.clear();
+  }
+}
