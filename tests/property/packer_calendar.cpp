@@ -181,3 +181,47 @@ TEST_CASE("packer: a calendar for cheaper records raises its caps alike on all l
     REQUIRE(policy.statistics().packs_above_cap > 500);
   });
 }
+
+TEST_CASE("packer: a calendar for dearer records lowers its ordinary caps alike on all lanes",
+          "[packer]") {
+  std::vector<lanepack::cost_bucket> buckets;
+  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
+    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
+  }
+  lanepack::calendar_options options;
+  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+  options.records_per_pack = 8;
+  options.lookahead_steps = 8;
+  options.tuning = lanepack::calendar_tuning{};
+  options.tuning->spare_ppm = 20'000;
+  options.tuning->reserve_ppm = 2'000'000;
+  // Records cost a fifth less than declared; of those that all cost what is declared, none may.
+  lanepack_test::for_each_seed(4, [&](std::uint64_t seed, lanepack_test::gen& gen) {
+    CAPTURE(seed);
+    for (const std::uint64_t unit : {std::uint64_t{800}, std::uint64_t{1000}}) {
+      calendar_policy policy(options);
+      std::vector<candidate> arrivals;
+      lanepack::pack_list out;
+      std::uint64_t arrived = 0;
+      std::uint64_t largest = 0;
+      for (std::uint64_t step = 0; step < 1000; ++step) {
+        arrivals.clear();
+        for (; arrived < (step + 8) * 8; ++arrived) {
+          candidate record;
+          record.cost = gen.between(50, 150) * unit;
+          record.arrival = arrived;
+          record.admitted = step;
+          arrivals.push_back(record);
+        }
+        policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, out);
+        if (step < 500) continue;
+        std::uint64_t cost = 0;
+        for (const candidate& record : out[step]) cost += record.cost;
+        largest = std::max(largest, cost);
+      }
+      // 800 units are the mean of 8 records in either case.
+      REQUIRE(largest > 800 * unit);
+      REQUIRE(largest < 880 * unit);
+    }
+  });
+}

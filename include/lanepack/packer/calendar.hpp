@@ -45,8 +45,9 @@ namespace lanepack::inline LANEPACK_ABI {
 /// - At the end of the data, when no more arrivals come, what is held is split into packs of
 ///   balanced cost and the heaviest leaves first, on every lane alike.
 /// - A distribution that is wrong costs efficiency and nothing else: a lane whose arrivals have
-///   cost more than chance explains raises its caps in proportion, which lanes of the same stream
-///   do nearly alike; packs above the common cap are counted.
+///   cost more than chance explains raises its caps in proportion, one whose arrivals have cost
+///   less lowers the ordinary ones, which lanes of the same stream do nearly alike; packs above the
+///   common cap are counted.
 /// - The limits on a step hold in expectation: the mean tokens and the mean cost of each slot of
 ///   the calendar, over lanes that are fed as the distribution says, keep them in the trials of
 ///   `tune_calendar`. A lane does not see the packs of others, so no lane-local policy can promise
@@ -91,7 +92,7 @@ class calendar_policy {
       drain(window, count);
     } else {
       const calendar_slot& slot = caps_->at(window.first_step);
-      filler_.fill(buffer_, raised(slot), *caps_, setup_->tuning, rule(), window.first_step, count,
+      filler_.fill(buffer_, adapted(slot), *caps_, setup_->tuning, rule(), window.first_step, count,
                    caps_->reserve(setup_->tuning));
       ++packs_;
       if (buffer_.picked_cost() > slot.cap) {
@@ -310,32 +311,38 @@ class calendar_policy {
     }
   }
 
-  /// The slot for a lane whose records cost more on average than the distribution says, once that
-  /// is four standard deviations of the average: nearly the same on every lane of such a stream,
-  /// and next to impossible by chance.
-  [[nodiscard]] calendar_slot raised(const calendar_slot& slot) const noexcept {
+  /// The slot for a lane whose records cost more or less on average than the distribution says,
+  /// once that is four standard deviations of the average: nearly the same on every lane of such a
+  /// stream, and next to impossible by chance. Slots for heavy records are not lowered, because
+  /// records may be fewer and as heavy as declared.
+  [[nodiscard]] calendar_slot adapted(const calendar_slot& slot) const noexcept {
+    if (arrived_ == 0) return slot;
     const cost_distribution& costs = *setup_->options.costs;
-    const uint128 expected =
-        std::max<uint128>(1, costs.total_cost() * 1024 / costs.records() * arrived_ / 1024);
-    if (arrived_cost_ <= expected) return slot;
+    const uint128 n = costs.records();
+    const uint128 expected = std::max<uint128>(
+        1, costs.total_cost() / n * arrived_ + costs.total_cost() % n * arrived_ / n);
     constexpr std::uint64_t million = 1'000'000;
     const std::uint64_t chance =
         detail::integer_root(static_cast<uint128>(setup_->variation_ppm) * million / arrived_);
     // Beyond this factor caps would no longer mean anything.
     constexpr std::uint64_t most = 4 * million;
-    const auto found = static_cast<std::uint64_t>(std::min<uint128>(
-        most, arrived_cost_ / 1024 * million / std::max<uint128>(1, expected / 1024)));
-    if (found <= million + 4 * chance) return slot;
+    const auto found =
+        static_cast<std::uint64_t>(std::min<uint128>(most, arrived_cost_ * million / expected));
+    const bool dearer = found > million + 4 * chance;
+    if (!dearer && found + 4 * chance >= million) return slot;
     // A standard deviation more, or a lane that is too low would exceed its caps all the time.
     const std::uint64_t factor = found + chance;
-    const auto raise = [factor](std::uint64_t cost) {
+    const auto scaled = [](std::uint64_t cost, std::uint64_t by) {
       return static_cast<std::uint64_t>(std::min<uint128>(
-          static_cast<uint128>(cost) * factor / million, std::numeric_limits<std::int64_t>::max()));
+          static_cast<uint128>(cost) * by / million, std::numeric_limits<std::int64_t>::max()));
     };
     calendar_slot result = slot;
-    result.cap = raise(slot.cap);
-    result.share = raise(slot.share);
-    result.light_fill = raise(slot.light_fill);
+    result.light_fill = scaled(slot.light_fill, factor);
+    if (dearer || slot.cap <= caps_->base() / 4 * 5) {
+      result.cap = scaled(slot.cap, factor);
+      result.share = scaled(slot.share, factor);
+    }
+    if (!dearer) result.counted_mean = scaled(slot.counted_mean, found);
     return result;
   }
 

@@ -390,15 +390,40 @@ class calendar_trial {
     return static_cast<std::uint64_t>(sum >> 32);
   }
 
-  /// Slots whose caps differ little are taken together: few lanes visit a slot, and the largest of
-  /// many noisy means would exceed a limit that the steps keep.
-  void weigh(const calendar_caps& caps, outcome& result) const {
-    constexpr std::size_t most_pooled = 16;
-    std::array<std::uint32_t, calendar_caps::period> order{};
-    for (std::uint32_t t = 0; t < calendar_caps::period; ++t) order[t] = t;
+  /// Slots by falling cap; those whose caps differ by less than a tenth by the steps since the last
+  /// slot that was as good for what waits, the longest pause first: more lanes use such a slot.
+  [[nodiscard]] static std::array<std::uint32_t, calendar_caps::period> slots_by_use(
+      const calendar_caps& caps) {
+    constexpr std::uint32_t period = calendar_caps::period;
+    std::array<std::uint32_t, period> order{};
+    std::array<std::uint32_t, period> pause{};
+    for (std::uint32_t t = 0; t < period; ++t) {
+      order[t] = t;
+      const std::uint64_t cap = caps.at(t).cap;
+      std::uint32_t steps = 1;
+      while (steps < period && caps.at(t + period - steps).cap < cap - cap / 10) ++steps;
+      pause[t] = steps;
+    }
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return caps.at(a).cap != caps.at(b).cap ? caps.at(a).cap > caps.at(b).cap : a < b;
     });
+    for (auto first = order.begin(); first != order.end();) {
+      const std::uint64_t least = caps.at(*first).cap - caps.at(*first).cap / 10;
+      const auto last =
+          std::find_if(first, order.end(), [&](std::uint32_t t) { return caps.at(t).cap < least; });
+      std::sort(first, last, [&](std::uint32_t a, std::uint32_t b) {
+        return pause[a] != pause[b] ? pause[a] > pause[b] : a < b;
+      });
+      first = last;
+    }
+    return order;
+  }
+
+  /// Slots that are used alike are taken together: few lanes visit a slot, and the largest of many
+  /// noisy means would exceed a limit that the steps keep.
+  void weigh(const calendar_caps& caps, outcome& result) const {
+    constexpr std::size_t most_pooled = 16;
+    const std::array<std::uint32_t, calendar_caps::period> order = slots_by_use(caps);
     // The mean of the trial itself: lanes that start behind emit more than arrives.
     uint128 all_tokens = 0;
     uint128 all_cost = 0;
@@ -412,13 +437,16 @@ class calendar_trial {
     uint128 all_long_tokens = 0;
     for (std::size_t first = 0; first < order.size();) {
       const std::uint64_t cap = caps.at(order[first]).cap;
+      const auto differs = [cap](std::uint64_t other) {
+        return other < cap - cap / 5 || other > cap + cap / 5;
+      };
       uint128 tokens = 0;
       uint128 cost = 0;
       uint128 long_tokens = 0;
       std::size_t last = first;
       for (; last < order.size() && last - first < most_pooled; ++last) {
         const std::uint32_t t = order[last];
-        if (caps.at(t).cap < cap - cap / 10) break;
+        if (differs(caps.at(t).cap)) break;
         tokens += slot_tokens_[t];
         cost += slot_cost_[t];
         long_tokens += slot_long_tokens_[t];

@@ -1,11 +1,16 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include <lanepack/packer/calendar.hpp>
 #include <lanepack/packer/calendar_tuning.hpp>
 
 #include "support/catch.hpp"
+#include "support/gen.hpp"
 
 using lanepack::calendar_options;
 using lanepack::calendar_tuning;
@@ -79,4 +84,88 @@ TEST_CASE("packer: a tuning found once is found again", "[packer][golden]") {
   golden.slot_delay_steps = 42;
   golden.overdue_steps = 42;
   REQUIRE(tuning == golden);
+}
+
+TEST_CASE("packer: tuning ends for any distribution and size", "[packer]") {
+  constexpr std::uint64_t most = std::uint64_t{1} << 40;
+  const std::vector<std::vector<lanepack::cost_bucket>> distributions = {
+      {{.cost = 0, .tokens = 0, .records = 5}},
+      {{.cost = 7, .tokens = 3, .records = 1}},
+      {{.cost = 1, .tokens = 1, .records = 1'000'000},
+       {.cost = most, .tokens = most, .records = 1}}};
+  for (const auto& buckets : distributions) {
+    for (const auto& [b, lookahead] : {std::pair(1U, 1U), std::pair(1U, 5U), std::pair(3U, 2U)}) {
+      auto options = options_of(buckets);
+      options.records_per_pack = b;
+      options.lookahead_steps = lookahead;
+      options.max_step_tokens_ppm = 1'000'001;
+      options.max_step_cost_ppm = 1'500'000;
+      REQUIRE_NOTHROW(lanepack::validate(lanepack::tune_calendar(options)));
+    }
+  }
+  // What is too large for a trial of seconds is tuned as if it were smaller.
+  auto options = options_of(distributions[1]);
+  options.records_per_pack = 1'000'000;
+  options.lookahead_steps = 8;
+  const calendar_options smaller = lanepack::detail::affordable(options, 64);
+  REQUIRE(smaller.records_per_pack == 256);
+  REQUIRE(smaller.lookahead_steps == 8);
+  REQUIRE(smaller.max_displacement_steps == 64);
+}
+
+TEST_CASE("packer: a tuned calendar keeps the limit on the tokens of a step", "[packer]") {
+  // One record in fifty has fifty times the tokens of the others.
+  const std::vector<lanepack::cost_bucket> buckets = {{.cost = 100, .tokens = 10, .records = 49},
+                                                      {.cost = 5000, .tokens = 500, .records = 1}};
+  const auto largest_ratio = [&](std::optional<std::uint32_t> limit) {
+    calendar_options options = options_of(buckets);
+    options.records_per_pack = 8;
+    options.lookahead_steps = 8;
+    options.max_displacement_steps = 128;
+    options.max_ranks = 64;
+    options.max_step_tokens_ppm = limit;
+    lanepack::calendar_policy prototype(options);
+    std::uint64_t largest_cap = 0;
+    for (const lanepack::calendar_slot& slot : prototype.caps().slots()) {
+      largest_cap = std::max(largest_cap, slot.cap);
+    }
+    double heavy_tokens = 0;
+    double heavy_packs = 0;
+    double all = 0;
+    for (std::uint32_t lane = 0; lane < 64; ++lane) {
+      lanepack_test::gen gen(1000 + lane);
+      lanepack::calendar_policy policy = prototype;
+      lanepack::pack_list packs;
+      std::vector<lanepack::candidate> arrivals;
+      std::uint64_t arrived = 0;
+      for (std::uint64_t step = 0; step < 768; ++step) {
+        arrivals.clear();
+        for (; arrived < (step + 8) * 8; ++arrived) {
+          const bool heavy = gen.one_in(50);
+          lanepack::candidate record;
+          record.cost = heavy ? 5000 : 100;
+          record.tokens = heavy ? 500 : 10;
+          record.arrival = arrived;
+          record.admitted = step;
+          arrivals.push_back(record);
+        }
+        packs.clear();
+        policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, packs);
+        if (step < 256) continue;
+        const bool heavy = prototype.caps().at(step).cap >= largest_cap / 10 * 9;
+        heavy_packs += heavy ? 1 : 0;
+        for (const lanepack::candidate& record : packs[0]) {
+          if (heavy) heavy_tokens += static_cast<double>(record.tokens);
+          all += static_cast<double>(record.tokens);
+        }
+      }
+    }
+    // Mean of a pack under one of the largest caps over the mean of all 64 x 512 packs.
+    return (heavy_tokens / heavy_packs) / (all / (64 * 512));
+  };
+  const double free = largest_ratio(std::nullopt);
+  const double limited = largest_ratio(1'500'000);
+  CAPTURE(free, limited);
+  REQUIRE(free > 2);
+  REQUIRE(limited < 1.55);
 }
