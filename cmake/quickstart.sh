@@ -106,6 +106,10 @@ have_clang_runtime() {
   echo 'int main() {}' | clang++ -fsanitize=address -x c++ - -o /dev/null
 }
 
+have_matplotlib() {
+  python3 -c 'import matplotlib' || /usr/bin/python3 -c 'import matplotlib'
+}
+
 list_missing() {
   missing=
   need g++ have g++
@@ -118,6 +122,7 @@ list_missing() {
     need catch2 have_file /usr/include/catch2/catch.hpp /usr/include/catch2/catch_test_macros.hpp \
       /usr/local/include/catch2/catch_test_macros.hpp
     need openmpi-bin have mpirun
+    need python3-matplotlib have_matplotlib
     if [ "$fast" = no ]; then
       need clang have clang++
       need clang-format have clang-format
