@@ -4,9 +4,10 @@ add_library(lanepack_dev INTERFACE)
 target_compile_options(
   lanepack_dev INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow>
                          $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${LANEPACK_WERROR}>>:-Werror>)
-# g++ 12 warns of overlapping copies inside std::string's own operator+ when it optimizes (GCC bug 105651).
+# g++ 12 warns of overlapping and endless copies inside std::string and std::vector themselves when it
+# optimizes (GCC bugs 105651 and 105329).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(lanepack_dev INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  target_compile_options(lanepack_dev INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-stringop-overflow>)
 endif()
 target_compile_definitions(lanepack_dev INTERFACE $<$<BOOL:${LANEPACK_CHECKED}>:LANEPACK_CHECKED=1>)
 target_compile_features(lanepack_dev INTERFACE cxx_std_20)

@@ -130,6 +130,58 @@ inline comparison window_case(std::uint32_t steps, std::uint32_t records_per_pac
   return out;
 }
 
+/// One lane of `calendar` in its steady state, against a sort of each lookahead buffer.
+inline comparison calendar_case(const std::string& lengths, const settings& how) {
+  constexpr std::uint32_t steps = 16;
+  constexpr std::uint32_t records_per_pack = 16;
+  constexpr std::size_t window = std::size_t{steps} * records_per_pack;
+  const std::size_t windows = how.quick ? 16 : 512;
+  const auto arrivals =
+      std::make_shared<std::vector<lanepack::candidate>>(candidates(lengths, window * windows));
+  for (lanepack::candidate& each : *arrivals) each.admitted = each.arrival / records_per_pack;
+  const lanepack::any_source source = lanepack::length_source(record_lengths(lengths, 100'000));
+  lanepack::plan_options options;
+  options.lanes = 64;
+  options.records_per_pack = records_per_pack;
+  options.rule = lanepack::epoch_end::continue_epochs;
+  options.lookahead_steps = steps;
+  options.policy = "calendar";
+  options.limits.infeasible = lanepack::infeasible_policy::truncate;
+  const auto feed = lanepack::make_candidate_feed(source, lanepack::summarize(source),
+                                                  lanepack::default_cost(), options);
+  // Tuning is not part of what is measured.
+  const auto tuned =
+      std::make_shared<const lanepack::any_policy>(lanepack::make_policy(options, *feed));
+  const auto policy = std::make_shared<std::optional<lanepack::any_policy>>();
+  const auto packs = std::make_shared<lanepack::pack_list>();
+  comparison out;
+  out.item = "records";
+  out.items_per_run = static_cast<double>(arrivals->size());
+  out.wanted = {goal::kind::time_ratio_at_most, 6};
+  out.variants.push_back(
+      {"calendar",
+       [=] {
+         const std::uint32_t together = (*policy)->window_steps();
+         const std::uint64_t ahead = std::uint64_t{together} + (*policy)->buffered_steps();
+         std::uint64_t sum = 0;
+         std::size_t given = 0;
+         for (std::uint64_t step = 0; (step + ahead) * records_per_pack <= arrivals->size();
+              step += together) {
+           const auto wanted = static_cast<std::size_t>((step + ahead) * records_per_pack);
+           packs->clear();
+           (*policy)->form(
+               {.first_step = step, .steps = together, .records_per_pack = records_per_pack},
+               std::span(*arrivals).subspan(given, wanted - given), *packs);
+           given = wanted;
+           sum = mixed(sum, (*packs)[0].front().record.id);
+         }
+         return sum;
+       },
+       [=] { policy->emplace(*tuned); }});
+  out.variants.push_back(sort_of_windows(arrivals, window));
+  return out;
+}
+
 /// One rank's plan of a window of all lanes, against a sort of all costs of the window together.
 inline comparison replicated_case(std::uint32_t lanes, const std::string& lengths,
                                   const settings& how) {
@@ -331,6 +383,10 @@ inline void add_planning_benchmarks(std::vector<benchmark>& out) {
       add("packer/window" + size + "/lengths=" + lengths,
           [=](const settings& how) { return window_case(steps, records, lengths, how); });
     }
+  }
+  for (const std::string lengths : {"dialogues", "tasks"}) {
+    add("packer/calendar/K=16/b=16/lengths=" + lengths,
+        [=](const settings& how) { return calendar_case(lengths, how); });
   }
   for (const std::uint32_t lanes : {64U, 512U, 4096U, 32768U}) {
     for (const std::string lengths : {"dialogues", "tasks"}) {
