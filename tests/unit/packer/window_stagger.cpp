@@ -15,8 +15,8 @@ namespace {
 
 /// One record in a hundred has a hundred times the tokens of the others.
 lanepack::cost_distribution one_in_a_hundred() {
-  return lanepack::cost_distribution({{.cost = 100, .tokens = 10, .records = 99},
-                                      {.cost = 10'000, .tokens = 1000, .records = 1}});
+  return lanepack::cost_distribution(
+      {{.cost = 100, .tokens = 10, .records = 99}, {.cost = 10'000, .tokens = 1000, .records = 1}});
 }
 
 /// Largest mean tokens of a place in the window, over the mean, of 64 lanes with their own records.
