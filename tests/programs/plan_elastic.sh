@@ -6,7 +6,10 @@ for policy in sequential window calendar replicated auto; do
   options="--corpus corpus.bin --lanes 12 --records-per-pack 4 --lookahead 4 --policy $policy --seed 5 --epochs 2"
   "$plan" $options --world 1 --rank all | sed 's/"rank":[0-9]*,//' | sort >whole.txt
   [ "$(wc -l <whole.txt)" -gt 100 ] || fail "a plan of $(wc -l <whole.txt) packs is no test"
-  for world in 2 3 4 6 12; do
+  # Finding a calendar's numbers takes seconds for each rank.
+  worlds="2 3 4 6 12"
+  if [ $policy = calendar ]; then worlds=3; fi
+  for world in $worlds; do
     rank=0
     : >joined.txt
     while [ $rank -lt $world ]; do

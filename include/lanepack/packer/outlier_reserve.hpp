@@ -42,11 +42,11 @@ namespace lanepack::inline LANEPACK_ABI::detail {
   const uint128 dearest_cost = costs.total_cost() - costs.cheapest_cost(costs.records() - dearest);
   const uint128 filled = dearest_cost / dearest * b;
   uint128 excess = 0;
-  for (auto bucket = costs.buckets().rbegin(); bucket != costs.buckets().rend(); ++bucket) {
-    if (bucket->cost <= filled) break;
+  for (const cost_bucket& bucket : costs.buckets()) {
+    if (bucket.cost <= filled) continue;
     // At most 2^56 records of 2^40 each.
     excess +=
-        static_cast<uint128>(bucket->records) * static_cast<std::uint64_t>(bucket->cost - filled);
+        static_cast<uint128>(bucket.records) * static_cast<std::uint64_t>(bucket.cost - filled);
   }
   const uint128 of_a_step =
       excess / costs.records() * lanes * b + excess % costs.records() * lanes * b / costs.records();
