@@ -112,11 +112,12 @@ inline row run_policy(const prepared_corpus& corpus, const std::string& policy, 
       meet_often ? lanepack::micro_batch_counts::common : lanepack::micro_batch_counts::own;
   progress_bar bar(corpus.name + " " + policy);
   what.simulation.progress = bar.callback();
-  out.result = lanepack::simulate(
-      corpus.feed, lanepack::make_policy(what.plan, *corpus.feed),
-      lanepack::own_lanes_assigner(what.simulation.micro_batching, what.plan.limits.record_multiple,
-                                   counts, what.estimator),
-      what.simulation);
+  out.result =
+      lanepack::simulate(corpus.feed, lanepack::make_policy(what.plan, *corpus.feed),
+                         lanepack::own_lanes_assigner(
+                             what.simulation.micro_batching, what.plan.limits.record_multiple,
+                             counts, std::make_shared<lanepack::any_estimator>(what.estimator)),
+                         what.simulation);
   return out;
 }
 

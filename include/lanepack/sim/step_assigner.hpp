@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -134,7 +133,7 @@ class rank_micro_batcher {
   /// @param estimator  Tells what a chunk costs; without one, its share of the record's tokens.
   rank_micro_batcher(const micro_batch_options& options, micro_batch_counts counts,
                      std::uint64_t multiple = 1,
-                     std::optional<any_estimator> estimator = std::nullopt)
+                     std::shared_ptr<const any_estimator> estimator = nullptr)
       : batcher_(options, multiple), counts_(counts), estimator_(std::move(estimator)) {}
 
   /// @param records  Of all ranks, those of a rank next to each other.
@@ -193,7 +192,7 @@ class rank_micro_batcher {
     const std::uint64_t whole = records.costs[record];
     if (tokens == 0) return 0;
     std::uint64_t cost = 0;
-    if (estimator_) {
+    if (estimator_ != nullptr) {
       const record_shape shape{.tokens = tokens, .loss_tokens = tokens - 1};
       estimator_->costs({&shape, 1}, {&cost, 1});
     } else {
@@ -205,7 +204,7 @@ class rank_micro_batcher {
 
   chunked_micro_batcher batcher_;
   micro_batch_counts counts_;
-  std::optional<any_estimator> estimator_;
+  std::shared_ptr<const any_estimator> estimator_;
   std::vector<micro_batch_list> bins_;
   std::vector<std::vector<record_chunk>> chunks_;
 };
@@ -223,7 +222,7 @@ class own_lanes_assigner {
   ///                (or a fixed `micro_batches`) where a rank plans its own lanes only.
   explicit own_lanes_assigner(const micro_batch_options& options, std::uint32_t record_multiple = 1,
                               micro_batch_counts counts = micro_batch_counts::own,
-                              std::optional<any_estimator> estimator = std::nullopt)
+                              std::shared_ptr<const any_estimator> estimator = nullptr)
       : batcher_(options, counts,
                  options.capacity_tokens % record_multiple == 0 ? record_multiple : 1,
                  std::move(estimator)),

@@ -1,5 +1,6 @@
 #include <lanepack/sim/step_assigner.hpp>
 
+#include <memory>
 #include <vector>
 
 #include <lanepack/cost/quadratic.hpp>
@@ -75,7 +76,8 @@ TEST_CASE("sim: ranks that meet in every micro-batch have the same number of the
 
 TEST_CASE("sim: records above the capacity are cut into chunks that add up to them", "[sim]") {
   // A cost of L^2: the chunks 4, 3 and 3 of 10 tokens cost 16, 49 - 16 and 100 - 49.
-  const lanepack::any_estimator square = lanepack::quadratic_cost({.linear = 0, .quadratic = 1});
+  const auto square = std::make_shared<const lanepack::any_estimator>(
+      lanepack::quadratic_cost({.linear = 0, .quadratic = 1}));
   const owned_step step({{{10, 100}, {2, 4}, {1, 1}}, {{3, 9}, {3, 9}, {4, 16}}});
   lanepack::step_assignment assignment;
   lanepack::own_lanes_assigner own({.capacity_tokens = 4}, 1, lanepack::micro_batch_counts::own,
