@@ -133,7 +133,8 @@ TEST_CASE("loader: a planner reports by how much declared costs missed the strea
 
   // Half of what the records cost is declared.
   std::vector<lanepack::cost_bucket> halves;
-  for (lanepack::cost_bucket bucket : feed_of(options)->costs()->buckets()) {
+  const auto feed = feed_of(options);
+  for (lanepack::cost_bucket bucket : feed->costs()->buckets()) {
     bucket.cost /= 2;
     halves.push_back(bucket);
   }
