@@ -36,11 +36,6 @@ plt.rcParams.update({
 })
 
 
-def short(policy):
-    """`auto (replicated)` has the colour and label of its own."""
-    return policy
-
-
 def colours_of(policies):
     return {policy: COLOURS[i % len(COLOURS)] for i, policy in enumerate(policies)}
 
@@ -90,7 +85,7 @@ def heat_maps(corpus, policies):
         axis.grid(False)
         wasted = sum(max(step) for step in costs)
         mean = sum(sum(step) / len(step) for step in costs)
-        axis.set_title(f"{short(policy['policy'])}: {100 * mean / wasted:.1f} % of these steps' "
+        axis.set_title(f"{policy['policy']}: {100 * mean / wasted:.1f} % of these steps' "
                        "time is work")
         axis.set_ylabel("rank")
     axes[-1, 0].set_xlabel("step")
@@ -111,7 +106,7 @@ def step_times(corpus, colours):
             continue
         shares = [(i + 1) / len(times) for i in range(len(times))]
         axis.step([time / ideal for time in times], shares, where="post", linewidth=1.6,
-                  color=colours[policy["policy"]], label=short(policy["policy"]))
+                  color=colours[policy["policy"]], label=policy["policy"])
     axis.axvline(1, color=INK, linewidth=0.8, linestyle=":")
     axis.set_xlim(left=0)
     right = axis.get_xlim()[1]
@@ -128,7 +123,7 @@ def curves(lines, colours, title, label, log=True):
     figure, axis = plt.subplots(figsize=(4.6, 3.0))
     for line in lines:
         axis.plot(line["x"], line["step_efficiency"], marker="o", markersize=3.5, linewidth=1.6,
-                  color=colours.get(line["policy"], INK), label=short(line["policy"]))
+                  color=colours.get(line["policy"], INK), label=line["policy"])
     if log:
         axis.set_xscale("log", base=2)
     ticks = lines[0]["x"]
@@ -198,7 +193,7 @@ def table(corpus, colours):
     rows = []
     for row in corpus["rows"]:
         relative = row["relative_step_time"]
-        name = html.escape(short(row["policy"]))
+        name = html.escape(row["policy"])
         if row["tuned_capacity_tokens"]:
             name += f' <small>at {row["tuned_capacity_tokens"]:,} tokens</small>'
         cells = [

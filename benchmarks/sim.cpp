@@ -95,11 +95,8 @@ std::string baseline_list() {
 /// What every micro-batch costs beside its records.
 std::uint64_t overhead_of(const arguments& args, const lanepack::cost_model& model) {
   if (!args.overhead_tokens) return args.overhead.value_or(model.per_micro_batch);
-  const lanepack::record_shape shape{.tokens = *args.overhead_tokens,
-                                     .loss_tokens = *args.overhead_tokens};
-  std::uint64_t cost = 0;
-  model.estimator.costs({&shape, 1}, {&cost, 1});
-  return cost;
+  return model.estimator.cost(
+      {.tokens = *args.overhead_tokens, .loss_tokens = *args.overhead_tokens});
 }
 
 lanepack_programs::run_facts facts_of(const arguments& args,
@@ -197,9 +194,10 @@ std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus
   data["corpora"] = nlohmann::json::array();
   for (const lanepack_programs::loaded_corpus& corpus : corpora) {
     const std::size_t first = rows.size();
+    const lanepack_programs::prepared_corpus prepared = lanepack_programs::prepare(corpus, what);
     nlohmann::ordered_json part =
-        lanepack_programs::report_corpus(corpus, policies, what, args.report, rows);
-    compare(std::span(rows).subspan(first), lanepack_programs::prepare(corpus, what), what);
+        lanepack_programs::report_corpus(corpus, prepared, policies, what, args.report, rows);
+    compare(std::span(rows).subspan(first), prepared, what);
     part["rows"] = nlohmann::json::array();
     for (const row& entry : std::span(rows).subspan(first)) {
       part["rows"].push_back(lanepack_programs::to_json(entry, facts_of(args, what)));

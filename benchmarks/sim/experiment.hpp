@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <lanepack/lanepack.hpp>
 #include <lanepack/sim.hpp>
@@ -88,6 +89,29 @@ inline prepared_corpus prepare(const loaded_corpus& corpus, const experiment& wh
   return out;
 }
 
+/// An experiment and the corpus prepared for it.
+struct prepared_experiment {
+  experiment what;
+  prepared_corpus corpus;
+};
+
+/// The corpus prepared once for each value of a parameter, for all policies.
+/// @param name    Of the parameter; stands with the value in the name of the corpus.
+/// @param change  Gives the experiment with a value.
+template <class Values, class Change>
+std::vector<prepared_experiment> prepare_each(const loaded_corpus& corpus, const experiment& base,
+                                              const Values& values, const std::string& name,
+                                              const Change& change) {
+  std::vector<prepared_experiment> out;
+  for (const auto value : values) {
+    experiment what = change(base, value);
+    prepared_corpus prepared = prepare(corpus, what);
+    prepared.name += " " + name + "=" + std::to_string(value);
+    out.push_back({std::move(what), std::move(prepared)});
+  }
+  return out;
+}
+
 /// Simulates one policy or baseline by name.
 inline row run_policy(const prepared_corpus& corpus, const std::string& policy, experiment what) {
   row out;
@@ -107,17 +131,14 @@ inline row run_policy(const prepared_corpus& corpus, const std::string& policy, 
   const lanepack::policy_choice choice = lanepack::choose_policy(what.plan, *corpus.feed);
   if (choice.policy != policy) out.policy += " (" + choice.policy + ")";
   print_choice(choice);
-  const bool meet_often = what.simulation.sync == lanepack::sync_model::micro_batch;
-  const lanepack::micro_batch_counts counts =
-      meet_often ? lanepack::micro_batch_counts::common : lanepack::micro_batch_counts::own;
   progress_bar bar(corpus.name + " " + policy);
   what.simulation.progress = bar.callback();
-  out.result =
-      lanepack::simulate(corpus.feed, lanepack::make_policy(what.plan, *corpus.feed),
-                         lanepack::own_lanes_assigner(
-                             what.simulation.micro_batching, what.plan.limits.record_multiple,
-                             counts, std::make_shared<lanepack::any_estimator>(what.estimator)),
-                         what.simulation);
+  out.result = lanepack::simulate(
+      corpus.feed, lanepack::make_policy(what.plan, *corpus.feed),
+      lanepack::own_lanes_assigner(what.simulation.micro_batching, what.plan.limits.record_multiple,
+                                   lanepack::counts_for(what.simulation.sync),
+                                   std::make_shared<lanepack::any_estimator>(what.estimator)),
+      what.simulation);
   return out;
 }
 

@@ -68,10 +68,7 @@ inline pictured_row run_pictured(const prepared_corpus& corpus, const std::strin
 inline std::uint64_t unbalanceable_tokens(const lanepack::any_estimator& estimator,
                                           std::uint64_t target_cost, std::uint64_t longest) {
   const auto cost_of = [&](std::uint64_t tokens) {
-    const lanepack::record_shape shape{.tokens = tokens, .loss_tokens = tokens - 1};
-    std::uint64_t cost = 0;
-    estimator.costs({&shape, 1}, {&cost, 1});
-    return cost;
+    return estimator.cost({.tokens = tokens, .loss_tokens = tokens - 1});
   };
   if (longest == 0 || cost_of(longest) <= target_cost) return 0;
   std::uint64_t low = 1;
@@ -93,17 +90,17 @@ nlohmann::ordered_json curve(const loaded_corpus& corpus, const std::vector<std:
                              const experiment& base, const Values& values, const char* name,
                              const Change& change) {
   nlohmann::ordered_json out = nlohmann::json::array();
+  if (policies.empty()) return out;
+  const std::vector<prepared_experiment> prepared =
+      prepare_each(corpus, base, values, name, change);
   for (const std::string& policy : policies) {
     nlohmann::ordered_json line;
     line["policy"] = policy;
     line["x"] = values;
     line["step_efficiency"] = nlohmann::json::array();
     line["time_efficiency"] = nlohmann::json::array();
-    for (const auto value : values) {
-      const experiment what = change(base, value);
-      prepared_corpus prepared = prepare(corpus, what);
-      prepared.name += std::string(" ") + name + "=" + std::to_string(value);
-      const row result = run_policy(prepared, policy, what);
+    for (const prepared_experiment& each : prepared) {
+      const row result = run_policy(each.corpus, policy, each.what);
       line["step_efficiency"].push_back(result.result.step_efficiency);
       line["time_efficiency"].push_back(result.result.time_efficiency);
     }
@@ -113,13 +110,14 @@ nlohmann::ordered_json curve(const loaded_corpus& corpus, const std::vector<std:
 }
 
 /// All that the report shows of one corpus.
-/// @param rows  Receives the rows of the table.
+/// @param prepared  The corpus prepared for the experiment.
+/// @param rows      Receives the rows of the table.
 inline nlohmann::ordered_json report_corpus(const loaded_corpus& corpus,
+                                            const prepared_corpus& prepared,
                                             const std::vector<std::string>& policies,
                                             const experiment& what, const report_options& options,
                                             std::vector<row>& rows) {
   nlohmann::ordered_json out;
-  const prepared_corpus prepared = prepare(corpus, what);
   out["corpus"] = corpus.name;
   out["records"] = corpus.lengths.summary.records;
   out["tokens"] = corpus.lengths.summary.tokens;
@@ -134,13 +132,11 @@ inline nlohmann::ordered_json report_corpus(const loaded_corpus& corpus,
     out["lengths"].push_back({bucket.first, bucket.last, bucket.records});
   }
   out["policies"] = nlohmann::json::array();
-  const std::size_t first = rows.size();
   for (const std::string& policy : policies) {
     pictured_row pictured = run_pictured(prepared, policy, what, options.shown_steps);
     rows.push_back(std::move(pictured.result));
     out["policies"].push_back(std::move(pictured.pictures));
   }
-  compare_step_times(std::span(rows).subspan(first));
 
   std::vector<std::string> own;
   std::vector<std::string> delaying;

@@ -55,17 +55,17 @@ inline std::vector<sweep_line> run_sweep(std::span<const loaded_corpus> corpora,
   std::vector<sweep_line> lines;
   for (const loaded_corpus& corpus : corpora) {
     for (const std::uint32_t ranks : options.ranks) {
+      const std::vector<prepared_experiment> prepared = prepare_each(
+          corpus, base.at_ranks(ranks), options.lookaheads,
+          "ranks=" + std::to_string(ranks) + " lookahead",
+          [](const experiment& what, std::uint32_t steps) { return what.at_lookahead(steps); });
       for (const std::string& policy : policies) {
         sweep_line line;
         line.corpus = corpus.name;
         line.policy = policy;
         line.ranks = ranks;
-        for (const std::uint32_t lookahead : options.lookaheads) {
-          const experiment what = base.at_ranks(ranks).at_lookahead(lookahead);
-          prepared_corpus prepared = prepare(corpus, what);
-          prepared.name += " ranks=" + std::to_string(ranks);
-          prepared.name += " lookahead=" + std::to_string(lookahead);
-          const row result = run_policy(prepared, policy, what);
+        for (const prepared_experiment& each : prepared) {
+          const row result = run_policy(each.corpus, policy, each.what);
           line.efficiencies.push_back(result.result.step_efficiency);
           line.buffered_records_per_rank.push_back(result.result.peak_buffered_records_per_rank);
         }

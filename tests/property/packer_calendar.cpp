@@ -27,6 +27,46 @@ lanepack::calendar_options random_options(lanepack_test::gen& gen) {
   return options;
 }
 
+/// Records are declared to cost 50,000 to 150,000, evenly.
+lanepack::calendar_options declared_even() {
+  std::vector<lanepack::cost_bucket> buckets;
+  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
+    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
+  }
+  lanepack::calendar_options options;
+  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+  options.records_per_pack = 8;
+  options.lookahead_steps = 8;
+  options.tuning = lanepack::calendar_tuning{};
+  options.tuning->spare_ppm = 20'000;
+  options.tuning->reserve_ppm = 2'000'000;
+  return options;
+}
+
+/// The dearest pack of steps 500 to 999 where records cost 50 to 150 units.
+std::uint64_t dearest_pack(calendar_policy& policy, lanepack_test::gen& gen, std::uint64_t unit) {
+  std::vector<candidate> arrivals;
+  lanepack::pack_list out;
+  std::uint64_t arrived = 0;
+  std::uint64_t largest = 0;
+  for (std::uint64_t step = 0; step < 1000; ++step) {
+    arrivals.clear();
+    for (; arrived < (step + 8) * 8; ++arrived) {
+      candidate record;
+      record.cost = gen.between(50, 150) * unit;
+      record.arrival = arrived;
+      record.admitted = step;
+      arrivals.push_back(record);
+    }
+    policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, out);
+    if (step < 500) continue;
+    std::uint64_t cost = 0;
+    for (const candidate& record : out[step]) cost += record.cost;
+    largest = std::max(largest, cost);
+  }
+  return largest;
+}
+
 }  // namespace
 
 TEST_CASE("packer: calendar keeps its contracts on any stream", "[packer]") {
@@ -140,41 +180,13 @@ TEST_CASE("packer: no pack of a calendar exceeds its cap while records are alike
 }
 
 TEST_CASE("packer: a calendar for cheaper records raises its caps alike on all lanes", "[packer]") {
-  std::vector<lanepack::cost_bucket> buckets;
-  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
-    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
-  }
-  lanepack::calendar_options options;
-  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
-  options.records_per_pack = 8;
-  options.lookahead_steps = 8;
-  options.tuning = lanepack::calendar_tuning{};
-  options.tuning->spare_ppm = 20'000;
-  options.tuning->reserve_ppm = 2'000'000;
+  const lanepack::calendar_options options = declared_even();
   // Records cost a fifth more than declared: packs must follow, and no lane may fall behind until
   // its records reach their bound.
   lanepack_test::for_each_seed(4, [&](std::uint64_t seed, lanepack_test::gen& gen) {
     CAPTURE(seed);
     calendar_policy policy(options);
-    std::vector<candidate> arrivals;
-    lanepack::pack_list out;
-    std::uint64_t arrived = 0;
-    std::uint64_t largest = 0;
-    for (std::uint64_t step = 0; step < 1000; ++step) {
-      arrivals.clear();
-      for (; arrived < (step + 8) * 8; ++arrived) {
-        candidate record;
-        record.cost = gen.between(50, 150) * 1200;
-        record.arrival = arrived;
-        record.admitted = step;
-        arrivals.push_back(record);
-      }
-      policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, out);
-      if (step < 500) continue;
-      std::uint64_t cost = 0;
-      for (const candidate& record : out[step]) cost += record.cost;
-      largest = std::max(largest, cost);
-    }
+    const std::uint64_t largest = dearest_pack(policy, gen, 1200);
     // 8 x 100,000 x 1.2 = 960,000 is the true mean; spare, spread and estimate add up to a tenth.
     REQUIRE(largest > 960'000);
     REQUIRE(largest < 1'056'000);
@@ -184,41 +196,13 @@ TEST_CASE("packer: a calendar for cheaper records raises its caps alike on all l
 
 TEST_CASE("packer: a calendar for dearer records lowers its ordinary caps alike on all lanes",
           "[packer]") {
-  std::vector<lanepack::cost_bucket> buckets;
-  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
-    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
-  }
-  lanepack::calendar_options options;
-  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
-  options.records_per_pack = 8;
-  options.lookahead_steps = 8;
-  options.tuning = lanepack::calendar_tuning{};
-  options.tuning->spare_ppm = 20'000;
-  options.tuning->reserve_ppm = 2'000'000;
+  const lanepack::calendar_options options = declared_even();
   // Records cost a fifth less than declared; of those that all cost what is declared, none may.
   lanepack_test::for_each_seed(4, [&](std::uint64_t seed, lanepack_test::gen& gen) {
     CAPTURE(seed);
     for (const std::uint64_t unit : {std::uint64_t{800}, std::uint64_t{1000}}) {
       calendar_policy policy(options);
-      std::vector<candidate> arrivals;
-      lanepack::pack_list out;
-      std::uint64_t arrived = 0;
-      std::uint64_t largest = 0;
-      for (std::uint64_t step = 0; step < 1000; ++step) {
-        arrivals.clear();
-        for (; arrived < (step + 8) * 8; ++arrived) {
-          candidate record;
-          record.cost = gen.between(50, 150) * unit;
-          record.arrival = arrived;
-          record.admitted = step;
-          arrivals.push_back(record);
-        }
-        policy.form({.first_step = step, .steps = 1, .records_per_pack = 8}, arrivals, out);
-        if (step < 500) continue;
-        std::uint64_t cost = 0;
-        for (const candidate& record : out[step]) cost += record.cost;
-        largest = std::max(largest, cost);
-      }
+      const std::uint64_t largest = dearest_pack(policy, gen, unit);
       // 800 units are the mean of 8 records in either case.
       REQUIRE(largest > 800 * unit);
       REQUIRE(largest < 880 * unit);

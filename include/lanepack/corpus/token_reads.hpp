@@ -51,6 +51,11 @@ inline std::span<std::byte> stored_part(const token_read& read, std::size_t byte
   return std::as_writable_bytes(read.tokens).last(read.tokens.size() * bytes_per_token);
 }
 
+/// Whether the stored numbers are ids as they are, if none is negative.
+[[nodiscard]] inline bool stored_as_ids(token_type type) noexcept {
+  return type == token_type::i32 || type == token_type::u32;
+}
+
 /// Copies 32-bit numbers and returns the position of the first that is negative, or `out.size()`.
 inline std::size_t copy_ids(const std::byte* from, std::span<std::int32_t> out) noexcept {
   std::memcpy(out.data(), from, out.size_bytes());
@@ -65,7 +70,7 @@ inline void read_mapped_tokens(const input_file& file, token_type type,
   constexpr std::size_t part_tokens = 256;
   constexpr std::size_t line = 64;
   const std::size_t bytes = token_bytes(type);
-  const bool as_stored = type == token_type::i32 || type == token_type::u32;
+  const bool as_stored = stored_as_ids(type);
   for (const token_read& read : reads) file.check_range(read.offset, read.tokens.size() * bytes);
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const token_read& read = reads[i];
@@ -87,7 +92,7 @@ inline void read_mapped_tokens(const input_file& file, token_type type,
 
 inline void widen_in_place(const input_file& file, token_type type, const token_read& read) {
   const std::size_t good =
-      type == token_type::i32 || type == token_type::u32
+      stored_as_ids(type)
           ? first_negative(read.tokens)
           : decode_tokens(type, stored_part(read, token_bytes(type)).data(), read.tokens);
   if (good != read.tokens.size()) throw_bad_token(file, type, read, good);

@@ -56,6 +56,12 @@ class any_estimator {
   void costs(std::span<const record_shape> shapes, std::span<std::uint64_t> out) const {
     self_->costs(shapes, out);
   }
+  /// Cost of one shape; for many, `costs` is faster.
+  [[nodiscard]] std::uint64_t cost(const record_shape& shape) const {
+    std::uint64_t out = 0;
+    costs({&shape, 1}, {&out, 1});
+    return out;
+  }
   [[nodiscard]] std::string describe() const { return self_->describe(); }
 
  private:

@@ -181,12 +181,15 @@ class feasibility {
     return options_.infeasible == infeasible_policy::chunk;
   }
 
+  /// Whether records above the capacity take part, truncated or in chunks.
+  [[nodiscard]] bool keeps_infeasible() const noexcept {
+    return chunks() || options_.infeasible == infeasible_policy::truncate;
+  }
+
   /// Whether the policies keep a record of that length, cut or whole.
   [[nodiscard]] bool keeps(std::uint64_t tokens) const noexcept {
     const record_fit found = fit(tokens);
-    return found == record_fit::feasible ||
-           (found == record_fit::infeasible &&
-            (chunks() || options_.infeasible == infeasible_policy::truncate));
+    return found == record_fit::feasible || (found == record_fit::infeasible && keeps_infeasible());
   }
 
   /// The shape that is delivered of a record that is kept.
@@ -203,17 +206,20 @@ class feasibility {
     if (found == record_fit::infeasible && options_.infeasible == infeasible_policy::fail) {
       throw_infeasible(tokens, where);
     }
-    const std::uint64_t longest =
-        largest_feasible_record(int32_tokens, options_.record_multiple, options_.total_multiple);
-    if (chunks() && tokens > longest) {
-      detail::throw_data_error(where, "found " + std::to_string(tokens) +
-                                          " tokens, expected at most " + std::to_string(longest) +
-                                          ", the range of positions, also with infeasible = chunk");
-    }
+    if (found == record_fit::infeasible && chunks()) check_positions(tokens, where);
     if (found == record_fit::empty && options_.empty == empty_policy::fail) throw_empty(where);
   }
 
  private:
+  void check_positions(std::uint64_t tokens, const data_location& where) const {
+    const std::uint64_t longest =
+        largest_feasible_record(int32_tokens, options_.record_multiple, options_.total_multiple);
+    if (tokens <= longest) return;
+    detail::throw_data_error(where, "found " + std::to_string(tokens) +
+                                        " tokens, expected at most " + std::to_string(longest) +
+                                        ", the range of positions, also with infeasible = chunk");
+  }
+
   static constexpr std::uint64_t int32_tokens = std::numeric_limits<std::int32_t>::max();
 
   [[noreturn]] LANEPACK_COLD void throw_infeasible(std::uint64_t tokens,

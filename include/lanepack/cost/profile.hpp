@@ -54,10 +54,7 @@ struct cost_profile {
                                                 std::uint64_t records_per_pack,
                                                 const scan_options& options = {}) {
   const auto cost_of = [&](const record_shape& shape) {
-    const record_shape delivered = limits.delivered(shape);
-    std::uint64_t cost = 0;
-    estimator.costs({&delivered, 1}, {&cost, 1});
-    return cost;
+    return estimator.cost(limits.delivered(shape));
   };
   cost_profile profile;
   for (const auto& part : detail::scan_shapes<cost_profile>(
@@ -120,10 +117,7 @@ struct cost_profile {
     profile.max_cost = std::max(profile.max_cost, costs[i]);
   }
   if (limits.keeps(summary.max_tokens)) {
-    const record_shape longest = shape_of(summary.max_tokens);
-    std::uint64_t cost = 0;
-    estimator.costs({&longest, 1}, {&cost, 1});
-    profile.max_cost = std::max(profile.max_cost, cost);
+    profile.max_cost = std::max(profile.max_cost, estimator.cost(shape_of(summary.max_tokens)));
   }
   const std::uint64_t target = profile.target_cost(records_per_pack);
   for (std::size_t i = 0; i < costs.size(); ++i) {

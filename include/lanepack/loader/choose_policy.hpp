@@ -3,7 +3,6 @@
 /// @file
 /// The policy `auto`: which policy suits what is known about the records, and why.
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,12 +40,8 @@ struct policy_choice {
 [[nodiscard]] inline policy_choice choose_policy(const plan_options& options, bool has_all_shapes,
                                                  bool has_costs) {
   if (options.policy != auto_policy) return {options.policy, {}};
-  std::uint64_t largest = options.records_per_pack;
-  for (const pack_size_change& change : options.pack_size_changes) {
-    largest = std::max<std::uint64_t>(largest, change.records_per_pack);
-  }
-  const std::uint64_t records =
-      saturating_mul(saturating_mul(options.lanes, largest), options.lookahead_steps);
+  const std::uint64_t records = saturating_mul(
+      saturating_mul(options.lanes, detail::pack_sizes(options).largest), options.lookahead_steps);
   const bool small = records <= most_replicated_records;
   if (has_all_shapes && small) {
     return {"replicated",

@@ -32,21 +32,6 @@ namespace lanepack::inline LANEPACK_ABI {
 
 namespace detail {
 
-/// The fewest and the most records that a pack of the run has.
-struct pack_size_range {
-  std::uint32_t smallest = 0;
-  std::uint32_t largest = 0;
-};
-
-[[nodiscard]] inline pack_size_range pack_sizes(const plan_options& options) {
-  pack_size_range sizes{options.records_per_pack, options.records_per_pack};
-  for (const pack_size_change& change : options.pack_size_changes) {
-    sizes.smallest = std::min(sizes.smallest, change.records_per_pack);
-    sizes.largest = std::max(sizes.largest, change.records_per_pack);
-  }
-  return sizes;
-}
-
 /// Whether the options name a policy that plans all lanes; `auto` chooses one only where it can.
 /// @throws  invalid_option if no policy has that name.
 [[nodiscard]] inline bool plans_all_lanes(const plan_options& options) {

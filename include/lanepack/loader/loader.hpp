@@ -155,6 +155,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     /// The token after a chunk that another one follows, and its byte of the loss mask.
     std::int32_t next_token = 0;
     std::uint8_t next_mask = 1;
+
+    [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
+      return step->chunk(micro_batch);
+    }
   };
   /// A job and the slot that it is read into.
   struct filling {
@@ -207,11 +211,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   /// The most records that any rank has in a step, the same number on every rank.
   [[nodiscard]] std::uint64_t records_per_rank() const noexcept {
-    std::uint64_t largest = options_.plan.records_per_pack;
-    for (const pack_size_change& change : options_.plan.pack_size_changes) {
-      largest = std::max<std::uint64_t>(largest, change.records_per_pack);
-    }
-    return largest * ceil_div(ownership_.lanes(), ownership_.world().size);
+    return pack_sizes(options_.plan).largest *
+           ceil_div(ownership_.lanes(), ownership_.world().size);
   }
 
   static ring_options ring_options_for(const loader_options& options, std::uint64_t records,
@@ -240,8 +241,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                                               std::uint64_t{2} * options_.plan.lookahead_steps);
     const bool once = options_.plan.rule == epoch_end::drop_last;
     const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
-    worst_case_step worst{.records = 0, .total_tokens = 0, .largest_record = 0};
-    std::uint64_t chunks = 0;
+    worst_case_chunks worst{.whole = {.records = records}};
     std::uint64_t left = records;
     const std::vector<length_bucket> buckets = summary.histogram.buckets();
     for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
@@ -250,40 +250,30 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
       left -= count;
       if (feed_->selection().limits.chunks() && longest > capacity()) {
-        chunks = saturating_add(
-            chunks,
+        worst.whole.records -= count;
+        worst.chunks = saturating_add(
+            worst.chunks,
             saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
         continue;
       }
       const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
-      worst.records += count;
-      worst.largest_record = std::max(worst.largest_record, tokens);
-      worst.total_tokens = saturating_add(worst.total_tokens, saturating_mul(count, tokens));
+      worst.whole.largest_record = std::max(worst.whole.largest_record, tokens);
+      worst.whole.total_tokens =
+          saturating_add(worst.whole.total_tokens, saturating_mul(count, tokens));
     }
-    if (worst_case_fits(worst, chunks)) return;
+    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
     const std::string wanted =
         options_.micro_batches ? std::to_string(*options_.micro_batches)
                                : "a multiple of " + std::to_string(options_.micro_batch_multiple);
-    throw_invalid_option(options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
-                         "a number that the worst step of policy " + options_.plan.policy +
-                             " fits: " + std::to_string(records) + " records of up to " +
-                             std::to_string(worst.largest_record) + " tokens, " +
-                             std::to_string(worst.total_tokens) + " in all, in micro-batches of " +
-                             std::to_string(capacity()) + " tokens" +
-                             (chunks == 0 ? "" : " and " + std::to_string(chunks) + " chunks") +
-                             "; a policy that plans all lanes could keep it with fewer");
-  }
-
-  /// Whether the worst whole records of a step fit beside the chunks of the others.
-  [[nodiscard]] bool worst_case_fits(const worst_case_step& worst, std::uint64_t chunks) const {
-    micro_batch_options options = batcher_.options();
-    if (chunks == 0 || !options.micro_batches) return worst_case_fits_micro_batches(options, worst);
-    if (chunks >= *options.micro_batches) {
-      return chunks == *options.micro_batches && worst.records == 0;
-    }
-    if (worst.records == 0) return true;
-    const std::optional<std::uint64_t> most = largest_micro_batch_count(options, worst);
-    return most && *most <= *options.micro_batches - chunks;
+    throw_invalid_option(
+        options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
+        "a number that the worst step of policy " + options_.plan.policy +
+            " fits: " + std::to_string(records) + " records of up to " +
+            std::to_string(worst.whole.largest_record) + " tokens, " +
+            std::to_string(worst.whole.total_tokens) + " in all, in micro-batches of " +
+            std::to_string(capacity()) + " tokens" +
+            (worst.chunks == 0 ? "" : " and " + std::to_string(worst.chunks) + " chunks") +
+            "; a policy that plans all lanes could keep it with fewer");
   }
 
   void start() {
@@ -441,11 +431,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     const std::span<std::byte> slab = done.slot.bytes();
     job& work = done.work;
     if (options_.digests) digest(work, slab);
-    if (const std::optional<record_chunk> chunk = chunk_of_job(work)) {
-      work.layout.place_chunk(
-          {.prefix_tokens = chunk->prefix_tokens,
-           .predicts_next = chunk->index + 1 < chunk->count && work.next_mask != 0,
-           .next_token = work.next_token});
+    if (const std::optional<record_chunk> chunk = work.chunk()) {
+      work.layout.place_chunk({.prefix_tokens = chunk->prefix_tokens,
+                               .predicts_next = !chunk->last() && work.next_mask != 0,
+                               .next_token = work.next_token});
     }
     filled_slot<Layout>& out = slots_[done.slot.index()];
     out.view = work.layout.complete(slab);
@@ -502,10 +491,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       state->cost += pack.cost;
     }
     state->planned.records = state->records.size();
-    const std::uint64_t records_per_pack =
-        feed_->sampler().schedule().run(plan->step).records_per_pack;
+    // All packs of a step have the same number of records, on every rank.
     state->expected_loss_tokens = feed_->expected_loss_tokens(
-        static_cast<std::uint64_t>(options_.plan.lanes) * records_per_pack);
+        options_.plan.lanes * std::uint64_t{plan->packs.front().records.size()});
     batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
     state->remaining = state->micro_batches.size();
     if (options_.digests) state->record_digests.resize(state->records.size());
@@ -556,14 +544,14 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       const std::span<std::byte> slab = target.slot.bytes();
       const std::span<const std::uint32_t> records =
           target.work.step->micro_batches[target.work.micro_batch];
-      const std::optional<record_chunk> chunk = chunk_of_job(target.work);
+      const std::optional<record_chunk> chunk = target.work.chunk();
       for (std::size_t k = 0; k < records.size(); ++k) {
         reads_.push_back({.id = target.work.step->records[records[k]].id,
                           .first_token = chunk ? chunk->prefix_tokens : 0,
                           .tokens = target.work.layout.token_span(slab, k),
                           .loss_mask = target.work.layout.mask_span(slab, k)});
       }
-      if (chunk && chunk->index + 1 < chunk->count) {
+      if (chunk && !chunk->last()) {
         reads_.push_back({.id = reads_.back().id,
                           .first_token = chunk->prefix_tokens + chunk->tokens,
                           .tokens = {&target.work.next_token, 1},
@@ -579,18 +567,13 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
   }
 
-  [[nodiscard]] static std::optional<record_chunk> chunk_of_job(const job& work) {
-    if (work.micro_batch >= work.step->chunks.size()) return std::nullopt;
-    return work.step->chunks[work.micro_batch];
-  }
-
   /// Reads again what could not be read together, and masks the records that are bad.
   void read_one_by_one() {
     std::size_t at = 0;
     for (filling& target : fillings_) {
       const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
-      const std::optional<record_chunk> chunk = chunk_of_job(target.work);
-      const std::size_t reads = chunk && chunk->index + 1 < chunk->count ? 2 : 1;
+      const std::optional<record_chunk> chunk = target.work.chunk();
+      const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
       for (std::size_t k = 0; k < records; ++k, at += reads) {
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
@@ -608,7 +591,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   void digest(const job& work, std::span<std::byte> slab) {
     step_state& step = *work.step;
     const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
-    const std::optional<record_chunk> chunk = chunk_of_job(work);
+    const std::optional<record_chunk> chunk = work.chunk();
     for (std::size_t k = 0; k < records.size(); ++k) {
       // The chunks of a record follow each other, so one builder goes through them.
       if (!chunk || chunk->index == 0) record_digest_ = digest_builder();

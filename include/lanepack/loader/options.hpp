@@ -3,6 +3,7 @@
 /// @file
 /// What decides the packs of a run, and what decides how they reach the trainer.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -71,6 +72,25 @@ struct plan_options {
   /// fit or are empty. Part of the plan, because it decides which records there are.
   feasibility_options limits{.capacity_tokens = 32768};
 };
+
+namespace detail {
+
+/// The fewest and the most records that a pack of the run has.
+struct pack_size_range {
+  std::uint32_t smallest = 0;
+  std::uint32_t largest = 0;
+};
+
+[[nodiscard]] inline pack_size_range pack_sizes(const plan_options& options) {
+  pack_size_range sizes{options.records_per_pack, options.records_per_pack};
+  for (const pack_size_change& change : options.pack_size_changes) {
+    sizes.smallest = std::min(sizes.smallest, change.records_per_pack);
+    sizes.largest = std::max(sizes.largest, change.records_per_pack);
+  }
+  return sizes;
+}
+
+}  // namespace detail
 
 /// What happens to a record that turns out to be bad when it is read.
 enum class bad_record_policy : std::uint8_t {

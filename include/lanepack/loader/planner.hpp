@@ -210,6 +210,7 @@ class planner {
       from.admitted = admitted_end;
       LANEPACK_ASSERT(from.packs.size() == steps * packs_per_step);
       account(from.packs, window);
+      if (scope_ == policy_scope::all_lanes) count_globally(from.packs, window);
     }
     formed_first_ = first;
     formed_end_ = first + steps;
@@ -223,16 +224,23 @@ class planner {
     sum.expected_cost += after.expected_cost - before.expected_cost;
   }
 
-  void account(const pack_list& packs, const step_window& window) {
+  void count_globally(const pack_list& packs, const step_window& window) {
     global_.assign(window.steps, {});
     for (std::size_t i = 0; i < packs.size(); ++i) {
-      const step_index step = window.first_step + i / window.packs_per_step;
-      LANEPACK_ASSERT(packs[i].size() == window.records_per_pack);
       global_step_counts& global = global_[i / window.packs_per_step];
       global.records += packs[i].size();
       for (const candidate& record : packs[i]) {
         global.tokens += record.tokens;
         global.loss_tokens += record.loss_tokens;
+      }
+    }
+  }
+
+  void account(const pack_list& packs, const step_window& window) {
+    for (std::size_t i = 0; i < packs.size(); ++i) {
+      const step_index step = window.first_step + i / window.packs_per_step;
+      LANEPACK_ASSERT(packs[i].size() == window.records_per_pack);
+      for (const candidate& record : packs[i]) {
         statistics_.emitted_cost += record.cost;
         statistics_.max_displacement_steps =
             std::max(statistics_.max_displacement_steps, step - record.admitted);
@@ -262,7 +270,7 @@ class planner {
   std::vector<candidate> arrivals_;
   candidate_feed::scratch scratch_;
   std::vector<pack_plan> packs_;
-  /// By step of the window; of one lane where a policy plans no more.
+  /// By step of the window, where one policy plans all lanes.
   std::vector<global_step_counts> global_;
 };
 

@@ -65,8 +65,7 @@ struct record_selection {
       source.shapes({&above.front(), 1}, {&shape, 1});
       selection.limits.check(shape.tokens, {.path = source.describe(), .record = above.front()});
     }
-    const bool kept =
-        selection.limits.chunks() || options.infeasible == infeasible_policy::truncate;
+    const bool kept = selection.limits.keeps_infeasible();
     std::vector<record_shape> shapes(above.size());
     source.shapes(above, shapes);
     for (std::size_t i = 0; i < above.size(); ++i) {

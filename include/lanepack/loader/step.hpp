@@ -89,6 +89,12 @@ struct step_state {
   std::vector<digest128> pack_digests;
   /// Micro-batches that the trainer has not taken; only its thread uses this.
   std::size_t remaining = 0;
+
+  /// What a micro-batch holds of its record where that is cut.
+  [[nodiscard]] std::optional<record_chunk> chunk(std::size_t micro_batch) const noexcept {
+    if (micro_batch >= chunks.size()) return std::nullopt;
+    return chunks[micro_batch];
+  }
 };
 
 /// A micro-batch in a slot.
@@ -125,10 +131,7 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   }
   /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
   /// chunks of a record stand in consecutive micro-batches, first to last.
-  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
-    if (index_ >= step_->chunks.size()) return std::nullopt;
-    return step_->chunks[index_];
-  }
+  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept { return step_->chunk(index_); }
   /// As `loaded_step::expected_loss_tokens`.
   [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
     return step_->expected_loss_tokens;

@@ -508,6 +508,25 @@ class bin_packer {
   std::vector<std::uint32_t> grouped_;
 };
 
+namespace detail {
+
+/// How many bins there are to be: at least `minimum`, a multiple of `multiple`.
+/// @throws data_error if there are fewer records than that.
+[[nodiscard]] inline std::uint64_t raised_bin_count(const micro_batch_list& bins,
+                                                    std::uint64_t minimum, std::uint64_t multiple) {
+  LANEPACK_ASSERT(multiple > 0);
+  const std::uint64_t target = round_up(std::max<std::uint64_t>(bins.size(), minimum), multiple);
+  const std::size_t records = bins.records().size();
+  if (target != bins.size() && records < target) {
+    throw_data_error({}, "cannot make " + std::to_string(target) + " bins of " +
+                             std::to_string(records) +
+                             " records, expected at least one record a bin");
+  }
+  return target;
+}
+
+}  // namespace detail
+
 /// Raises the number of bins as NeMo-RL's packers do (`_adjust_bin_count`): the bin with the most
 /// records, ties by the higher number, gives its last record to each new bin until it has one
 /// left, then the next one gives. Tokens play no part.
@@ -517,16 +536,9 @@ class bin_packer {
 /// @throws data_error if there are fewer records than bins.
 inline void adjust_bin_count_nemo(micro_batch_list& bins, std::uint64_t minimum,
                                   std::uint64_t multiple) {
-  LANEPACK_ASSERT(multiple > 0);
   const std::size_t before = bins.size();
-  const std::uint64_t target = round_up(std::max<std::uint64_t>(before, minimum), multiple);
+  const std::uint64_t target = detail::raised_bin_count(bins, minimum, multiple);
   if (target == before) return;
-  const std::size_t records = bins.records().size();
-  if (records < target) {
-    detail::throw_data_error({}, "cannot make " + std::to_string(target) + " bins of " +
-                                     std::to_string(records) +
-                                     " records, expected at least one record a bin");
-  }
 
   std::vector<std::uint32_t> sources(before);
   std::iota(sources.begin(), sources.end(), 0U);

@@ -31,6 +31,9 @@ struct record_chunk {
   /// Tokens of the chunk.
   std::uint64_t tokens = 0;
 
+  /// Whether the record ends with it.
+  [[nodiscard]] constexpr bool last() const noexcept { return index + 1 == count; }
+
   friend bool operator==(const record_chunk&, const record_chunk&) = default;
 };
 
@@ -48,6 +51,29 @@ struct record_chunk {
           .count = count,
           .prefix_tokens = first,
           .tokens = std::min(size, tokens - first)};
+}
+
+/// What the records of a rank's step can come to at worst where records are cut.
+struct worst_case_chunks {
+  /// The records that are not cut.
+  worst_case_step whole;
+  /// Chunks of the others.
+  std::uint64_t chunks = 0;
+};
+
+/// True if `chunked_micro_batcher` with these options cannot fail on any step that stays within
+/// the worst case; see the function of that name for whole records.
+/// @throws invalid_option as the constructor of `micro_batcher` does.
+[[nodiscard]] inline bool worst_case_fits_micro_batches(const micro_batch_options& options,
+                                                        const worst_case_chunks& step) {
+  if (step.chunks == 0 || !options.micro_batches) {
+    return worst_case_fits_micro_batches(options, step.whole);
+  }
+  detail::check_micro_batch_options(options);
+  const std::uint64_t micro_batches = *options.micro_batches;
+  if (step.whole.records == 0) return step.chunks <= micro_batches;
+  const std::optional<std::uint64_t> most = largest_micro_batch_count(options, step.whole);
+  return most && saturating_add(*most, step.chunks) <= micro_batches;
 }
 
 /// Splits a rank's records of a step into micro-batches and cuts those that fit none.
@@ -197,7 +223,7 @@ class chunked_micro_batcher {
     const std::uint64_t wanted = fixed ? *fixed : round_up(made, options_.multiple_of);
     if (wanted == made) return chunks;
     const std::uint64_t whole = whole_records_.size();
-    if (wanted > chunks + whole) chunks = cut_further(wanted - whole);
+    if (wanted > chunks + whole) chunks = cut_further(chunks, wanted - whole);
     if (whole == 0) {
       if (wanted < chunks) do_not_fit(wanted, chunks);
       return chunks;
@@ -208,10 +234,9 @@ class chunked_micro_batcher {
     return chunks;
   }
 
-  /// Adds chunks, each time to the record whose chunks are longest, until there are `wanted`.
-  std::uint64_t cut_further(std::uint64_t wanted) {
-    std::uint64_t chunks = 0;
-    for (const cut_record& record : cut_) chunks += record.chunks;
+  /// Adds to the chunks, each time one of the record whose chunks are longest, until there are
+  /// `wanted`.
+  std::uint64_t cut_further(std::uint64_t chunks, std::uint64_t wanted) {
     while (chunks < wanted) {
       cut_record* longest = nullptr;
       for (cut_record& record : cut_) {

@@ -45,6 +45,14 @@ static_assert(max_ordered_records == order_index_mask + 1 && max_record_cost <= 
   return static_cast<std::uint32_t>(key & order_index_mask);
 }
 
+/// Orders indices from costly to cheap, equal costs by index: for a few that a comparison suffices.
+struct costlier {
+  std::span<const std::uint64_t> costs;
+  bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
+    return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
+  }
+};
+
 /// Sorts costs, largest first, equal ones by index.
 ///
 /// @complexity  O(n x digits that differ); no allocation once the scratch has grown.

@@ -250,13 +250,6 @@ class micro_batcher {
     /// Cost of the records, while costs are levelled.
     std::uint64_t cost = 0;
   };
-  /// Orders records from costly to cheap.
-  struct costlier {
-    std::span<const std::uint64_t> costs;
-    bool operator()(std::uint32_t a, std::uint32_t b) const noexcept {
-      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
-    }
-  };
   /// Records that two bins exchange to level their costs.
   struct exchange {
     std::uint64_t distance = std::numeric_limits<std::uint64_t>::max();
@@ -500,7 +493,7 @@ class micro_batcher {
         bins[i].load += tokens_[record];
         bins[i].cost += costs[record];
       }
-      std::sort(bins[i].records.begin(), bins[i].records.end(), costlier{costs});
+      std::sort(bins[i].records.begin(), bins[i].records.end(), detail::costlier{costs});
     }
     looks_left_ = looks_a_record * tokens_.size() + looks_at_least;
     for (std::uint32_t round = 0; round < level_rounds && looks_left_ != 0; ++round) {
@@ -529,7 +522,8 @@ class micro_batcher {
 
   static void insert_by(std::span<const std::uint64_t> costs, open_bin& bin, std::uint32_t record) {
     bin.records.insert(
-        std::lower_bound(bin.records.begin(), bin.records.end(), record, costlier{costs}), record);
+        std::lower_bound(bin.records.begin(), bin.records.end(), record, detail::costlier{costs}),
+        record);
   }
 
   /// The exchange that brings the costs of two bins closest to each other within the capacity.

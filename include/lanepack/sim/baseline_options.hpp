@@ -14,6 +14,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/packer/bin_packing.hpp>
+#include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/sim/step_time.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -42,6 +43,15 @@ inline void check_baseline_options(const baseline_options& options) {
   }
   if (options.record_multiple == 0) throw_invalid_option("record_multiple", "0", "at least 1");
   if (options.micro_batches == 0) throw_invalid_option("micro_batches", "0", "at least 1");
+}
+
+/// How the records of a rank are cut for the synchronisation model where its records are given.
+[[nodiscard]] inline micro_batch_options micro_batching_of(const baseline_options& options) {
+  micro_batch_options out;
+  out.capacity_tokens = options.capacity_tokens;
+  if (options.micro_batches > 1) out.micro_batches = options.micro_batches;
+  if (options.sync == sync_model::micro_batch) out.rule = micro_batch_rule::level;
+  return out;
 }
 
 }  // namespace detail

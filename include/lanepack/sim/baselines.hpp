@@ -51,13 +51,8 @@ inline any_policy sequential_baseline(std::uint64_t) {
 
 /// The micro-batcher that suits the synchronisation model, for ranks whose records are given.
 inline any_step_assigner own_lanes_baseline(const baseline_options& options) {
-  micro_batch_options micro_batching;
-  micro_batching.capacity_tokens = options.capacity_tokens;
-  if (options.micro_batches > 1) micro_batching.micro_batches = options.micro_batches;
-  const bool meet_often = options.sync == sync_model::micro_batch;
-  if (meet_often) micro_batching.rule = micro_batch_rule::level;
-  return own_lanes_assigner(micro_batching, options.record_multiple,
-                            meet_often ? micro_batch_counts::common : micro_batch_counts::own);
+  return own_lanes_assigner(micro_batching_of(options), options.record_multiple,
+                            counts_for(options.sync));
 }
 
 /// A new baseline is added here and nowhere else.

@@ -18,6 +18,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/packer/bin_packing.hpp>
+#include <lanepack/packer/cost_order.hpp>
 #include <lanepack/sim/baseline_options.hpp>
 #include <lanepack/sim/karmarkar_karp.hpp>
 #include <lanepack/sim/step_assigner.hpp>
@@ -36,13 +37,8 @@ inline void split_costliest_bins(micro_batch_list& bins, std::span<const std::ui
     std::uint64_t cost;
     std::size_t bin;
   };
-  const std::uint64_t target = round_up(std::max<std::uint64_t>(bins.size(), minimum), multiple);
+  const std::uint64_t target = detail::raised_bin_count(bins, minimum, multiple);
   if (target == bins.size()) return;
-  if (bins.records().size() < target) {
-    detail::throw_data_error({}, "cannot make " + std::to_string(target) + " bins of " +
-                                     std::to_string(bins.records().size()) +
-                                     " records, expected at least one record a bin");
-  }
   std::vector<std::vector<std::uint32_t>> groups(bins.size());
   std::vector<weighted_bin> heap;
   const auto lighter = [](const weighted_bin& a, const weighted_bin& b) {
@@ -64,9 +60,7 @@ inline void split_costliest_bins(micro_batch_list& bins, std::span<const std::ui
     const std::size_t bin = heap.back().bin;
     heap.pop_back();
     std::vector<std::uint32_t> records = std::exchange(groups[bin], {});
-    std::sort(records.begin(), records.end(), [costs](std::uint32_t a, std::uint32_t b) {
-      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
-    });
+    std::sort(records.begin(), records.end(), detail::costlier{costs});
     std::vector<std::uint32_t> other;
     std::uint64_t kept_cost = 0;
     std::uint64_t other_cost = 0;
@@ -102,9 +96,7 @@ inline void swap_between_groups(std::span<const std::uint64_t> costs,
   std::iota(order.begin(), order.end(), 0U);
   const auto sort_group = [&](std::size_t group) {
     const std::span<std::uint32_t> items = members.subspan(group * count, count);
-    std::sort(items.begin(), items.end(), [costs](std::uint32_t a, std::uint32_t b) {
-      return costs[a] != costs[b] ? costs[a] > costs[b] : a < b;
-    });
+    std::sort(items.begin(), items.end(), detail::costlier{costs});
   };
   for (std::size_t group = 0; group < groups; ++group) {
     for (const std::uint32_t item : members.subspan(group * count, count)) {
@@ -142,9 +134,7 @@ inline void swap_between_groups(std::span<const std::uint64_t> costs,
     return true;
   };
   for (std::uint32_t round = 0; round < rounds; ++round) {
-    std::sort(order.begin(), order.end(), [&loads](std::uint32_t a, std::uint32_t b) {
-      return loads[a] != loads[b] ? loads[a] > loads[b] : a < b;
-    });
+    std::sort(order.begin(), order.end(), detail::costlier{loads});
     bool changed = false;
     std::size_t heavy = 0;
     std::size_t light = groups - 1;
@@ -193,9 +183,7 @@ class pooled_ffd_balanced_assigner {
     out.clear();
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       const std::span<std::uint32_t> own = std::span(members_).subspan(rank * count, count);
-      std::sort(own.begin(), own.end(), [this](std::uint32_t a, std::uint32_t b) {
-        return costs_[a] != costs_[b] ? costs_[a] > costs_[b] : a < b;
-      });
+      std::sort(own.begin(), own.end(), detail::costlier{costs_});
       for (const std::uint32_t bin : own) out.add(micro_batches_[bin]);
       out.close_rank();
     }

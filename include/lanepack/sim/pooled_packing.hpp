@@ -70,12 +70,7 @@ inline void next_fit(std::span<const std::uint64_t> tokens, std::uint64_t capaci
 inline void pop_to_bin_count(micro_batch_list& bins, std::uint64_t minimum,
                              std::uint64_t multiple) {
   const std::size_t before = bins.size();
-  const std::uint64_t target = round_up(std::max<std::uint64_t>(before, minimum), multiple);
-  if (bins.records().size() < target) {
-    detail::throw_data_error({}, "cannot make " + std::to_string(target) + " bins of " +
-                                     std::to_string(bins.records().size()) +
-                                     " records, expected at least one record a bin");
-  }
+  const std::uint64_t target = detail::raised_bin_count(bins, minimum, multiple);
   std::vector<std::size_t> kept(before);
   for (std::size_t bin = 0; bin < before; ++bin) kept[bin] = bins[bin].size();
   std::vector<std::uint32_t> popped;

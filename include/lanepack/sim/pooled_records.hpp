@@ -15,6 +15,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/packer/bin_packing.hpp>
+#include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/sim/baseline_options.hpp>
@@ -56,7 +57,7 @@ class pooled_lpt_assigner {
  public:
   /// @throws invalid_option
   explicit pooled_lpt_assigner(const baseline_options& options)
-      : options_(options), batcher_(micro_batching(options), counts(options)) {
+      : options_(options), batcher_(detail::micro_batching_of(options), counts_for(options.sync)) {
     detail::check_baseline_options(options);
   }
 
@@ -78,18 +79,6 @@ class pooled_lpt_assigner {
   }
 
  private:
-  static micro_batch_options micro_batching(const baseline_options& options) {
-    micro_batch_options out;
-    out.capacity_tokens = options.capacity_tokens;
-    if (options.micro_batches > 1) out.micro_batches = options.micro_batches;
-    if (options.sync == sync_model::micro_batch) out.rule = micro_batch_rule::level;
-    return out;
-  }
-  static micro_batch_counts counts(const baseline_options& options) {
-    return options.sync == sync_model::micro_batch ? micro_batch_counts::common
-                                                   : micro_batch_counts::own;
-  }
-
   baseline_options options_;
   detail::rank_micro_batcher batcher_;
   balanced_partitioner partitioner_{partition_options{.swap_rounds = 0}};
@@ -181,9 +170,7 @@ class pooled_kk_assigner {
   void alone(std::span<const std::uint32_t> own) {
     members_.resize(own.size());
     for (std::uint32_t i = 0; i < own.size(); ++i) members_[i] = i;
-    std::sort(members_.begin(), members_.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return costs_[a] != costs_[b] ? costs_[a] > costs_[b] : a < b;
-    });
+    std::sort(members_.begin(), members_.end(), detail::costlier{costs_});
     bins_.clear();
     for (const std::uint32_t index : members_) {
       bins_.add(index);

@@ -21,6 +21,7 @@
 #include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/sim/step_assignment.hpp>
+#include <lanepack/sim/step_time.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -79,6 +80,11 @@ enum class micro_batch_counts : std::uint8_t {
   /// All as many as the rank that needs most.
   common,
 };
+
+/// What suits ranks that wait for each other there.
+[[nodiscard]] constexpr micro_batch_counts counts_for(sync_model sync) noexcept {
+  return sync == sync_model::micro_batch ? micro_batch_counts::common : micro_batch_counts::own;
+}
 
 namespace detail {
 
@@ -179,8 +185,8 @@ class rank_micro_batcher {
            simulated_micro_batch& out) const {
     const std::uint64_t end = chunk.prefix_tokens + chunk.tokens;
     const std::uint64_t before = cost_up_to(chunk.prefix_tokens, record, records);
-    const bool last = chunk.index + 1 == chunk.count;
-    const std::uint64_t after = last ? records.costs[record] : cost_up_to(end, record, records);
+    const std::uint64_t after =
+        chunk.last() ? records.costs[record] : cost_up_to(end, record, records);
     out.cost = after - std::min(after, before);
     out.tokens = std::min(end, records.tokens[record]) - chunk.prefix_tokens;
     out.records = chunk.index == 0 ? 1 : 0;
@@ -191,14 +197,11 @@ class rank_micro_batcher {
                                          const record_columns& records) const {
     const std::uint64_t whole = records.costs[record];
     if (tokens == 0) return 0;
-    std::uint64_t cost = 0;
-    if (estimator_ != nullptr) {
-      const record_shape shape{.tokens = tokens, .loss_tokens = tokens - 1};
-      estimator_->costs({&shape, 1}, {&cost, 1});
-    } else {
-      cost = static_cast<std::uint64_t>(static_cast<uint128>(whole) * tokens /
-                                        std::max(records.tokens[record], tokens));
-    }
+    const std::uint64_t cost =
+        estimator_ != nullptr
+            ? estimator_->cost({.tokens = tokens, .loss_tokens = tokens - 1})
+            : static_cast<std::uint64_t>(static_cast<uint128>(whole) * tokens /
+                                         std::max(records.tokens[record], tokens));
     return std::min(cost, whole);
   }
 

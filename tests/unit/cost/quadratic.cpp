@@ -51,3 +51,9 @@ TEST_CASE("cost: quadratic_cost takes other coefficients and patches", "[cost]")
   const quadratic_cost linear({.linear = 1, .quadratic = 0});
   CHECK(linear.cost({.tokens = std::uint64_t{1} << 39}) == std::uint64_t{1} << 39);
 }
+
+TEST_CASE("cost: one shape costs what it costs among many", "[cost]") {
+  const lanepack::any_estimator estimator = lanepack::quadratic_cost({.linear = 3, .quadratic = 2});
+  CHECK(estimator.cost({.tokens = 5, .loss_tokens = 4}) == 3 * 5 + 2 * 25);
+  CHECK(estimator.cost({}) == 0);
+}
