@@ -251,6 +251,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       left -= count;
       if (feed_->selection().limits.chunks() && longest > capacity()) {
         worst.whole.records -= count;
+        worst.cut_records += count;
         worst.chunks = saturating_add(
             worst.chunks,
             saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));

@@ -57,7 +57,8 @@ struct record_chunk {
 struct worst_case_chunks {
   /// The records that are not cut.
   worst_case_step whole;
-  /// Chunks of the others.
+  /// The others, and their chunks.
+  std::uint64_t cut_records = 0;
   std::uint64_t chunks = 0;
 };
 
@@ -71,6 +72,8 @@ struct worst_case_chunks {
   }
   detail::check_micro_batch_options(options);
   const std::uint64_t micro_batches = *options.micro_batches;
+  // Another step may have nothing to cut, and then no more micro-batches than records.
+  if (micro_batches > saturating_add(step.whole.records, step.cut_records)) return false;
   if (step.whole.records == 0) return step.chunks <= micro_batches;
   const std::optional<std::uint64_t> most = largest_micro_batch_count(options, step.whole);
   return most && saturating_add(*most, step.chunks) <= micro_batches;

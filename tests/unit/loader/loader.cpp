@@ -692,4 +692,7 @@ TEST_CASE("loader: rows hold chunks too, and a fixed number counts them", "[load
   while (auto step = loader.next()) REQUIRE(step->micro_batches() == 4);
   options.micro_batches = 3;
   REQUIRE_THROWS_WITH(lanepack::loader(source, {0, 1}, options), ContainsSubstring("3 chunks"));
+  // A step without the long record has 4 records, which are no 5 micro-batches.
+  options.micro_batches = 5;
+  REQUIRE_THROWS_WITH(lanepack::loader(source, {0, 1}, options), ContainsSubstring("3 chunks"));
 }

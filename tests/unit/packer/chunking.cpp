@@ -149,3 +149,19 @@ TEST_CASE("chunking: every token once, in order, within the capacity", "[packer]
     REQUIRE(covered == tokens);
   });
 }
+
+TEST_CASE("chunking: a fixed number that the worst step fits", "[packer]") {
+  // 3 chunks of 1 record, and 3 records of 30 tokens, which share a micro-batch of 100.
+  const lanepack::worst_case_chunks worst{
+      .whole = {.records = 3, .total_tokens = 90, .largest_record = 30},
+      .cut_records = 1,
+      .chunks = 3};
+  const auto fits = [&](std::uint32_t micro_batches) {
+    return worst_case_fits_micro_batches({.capacity_tokens = 100, .micro_batches = micro_batches},
+                                         worst);
+  };
+  CHECK_FALSE(fits(3));
+  CHECK(fits(4));
+  // A step of 4 whole records cannot be 5 micro-batches.
+  CHECK_FALSE(fits(5));
+}
