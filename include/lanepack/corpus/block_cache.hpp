@@ -30,13 +30,13 @@ struct token_extent {
 
 namespace detail {
 
-/// Extents of `record_block::records` neighbouring records in 4.1 bytes each.
+/// Extents of `record_block::records` neighbouring records in 4.5 bytes each.
 struct record_block {
   static constexpr std::size_t records = 4096;
-  static constexpr std::size_t stride = 64;
+  static constexpr std::size_t stride = 16;
 
   /// Tokens of each record.
-  std::array<std::uint32_t, records> lengths;
+  alignas(64) std::array<std::uint32_t, records> lengths;
   /// Start of every record whose number in the block is a multiple of `stride`.
   std::array<std::uint64_t, records / stride> starts;
 

@@ -74,7 +74,7 @@ struct megatron_options {
   /// How the `.idx` is read. `positioned` keeps what it has read in memory of this process;
   /// `mapped` keeps nothing and shares the pages with all processes of a node.
   file_access index_access = file_access::positioned;
-  /// Memory for the parts of the index that have been read: 4.2 bytes a sequence, for documents 8
+  /// Memory for the parts of the index that have been read: 4.5 bytes a sequence, for documents 8
   /// bytes each besides. What does not fit is read anew each time, about 1 us a record.
   std::uint64_t index_cache_bytes = std::uint64_t{1} << 30;
   /// Accepts a `.bin` with bytes after the last sequence; they are not part of any record.
@@ -608,7 +608,7 @@ class megatron_source {
   /// @throws state_error  An id or a range is not in the corpus.
   /// @throws data_error   The index is corrupt there, a token is not in [0, 2^31), a file was cut
   ///                      short, changed or replaced, or a read failed.
-  void read(std::span<const record_read> reads) const {
+  void read(std::span<const record_read> reads, read_listener filled = {}) const {
     if (self_->options.index_access == file_access::mapped) self_->index.file().check_unchanged();
     const std::uint64_t bytes = token_bytes(type());
     std::vector<token_read> wanted(reads.size());
@@ -620,10 +620,13 @@ class megatron_source {
       detail::check_record(reads[i].id, size());
       const token_extent where = extent(reads[i].id);
       detail::check_read(reads[i], where.tokens);
-      wanted[i] = {(where.start + reads[i].first_token) * bytes, reads[i].tokens, reads[i].id};
+      wanted[i] = {(where.start + reads[i].first_token) * bytes, reads[i].tokens, reads[i].id, i};
     }
-    read_tokens(self_->bin, type(), wanted);
-    detail::fill_loss_masks(reads);
+    const auto complete = [&](std::size_t i) {
+      detail::fill_loss_mask(reads[i]);
+      filled(i);
+    };
+    read_tokens(self_->bin, type(), wanted, complete);
   }
 
   /// @complexity  O(records) at the first call, by all threads, unless the options had it.

@@ -30,6 +30,8 @@ struct token_read {
   std::span<std::int32_t> tokens;
   /// The record that the run belongs to, for messages.
   record_id record = 0;
+  /// What a listener is told when the run is filled.
+  std::size_t number = 0;
 };
 
 namespace detail {
@@ -64,7 +66,7 @@ inline std::size_t copy_ids(const std::byte* from, std::span<std::int32_t> out) 
 
 /// Converts every run straight out of the mapped file.
 inline void read_mapped_tokens(const input_file& file, token_type type,
-                               std::span<const token_read> reads) {
+                               std::span<const token_read> reads, read_listener filled) {
   // A part is checked while it is in the innermost cache, and meanwhile the same part of the next
   // run comes near: runs lie far apart, so each would begin with waits for memory.
   constexpr std::size_t part_tokens = 256;
@@ -84,9 +86,11 @@ inline void read_mapped_tokens(const input_file& file, token_type type,
       const std::span<std::int32_t> out =
           read.tokens.subspan(begin, std::min(part_tokens, read.tokens.size() - begin));
       const std::byte* const stored = from + begin * bytes;
-      const std::size_t good = as_stored ? copy_ids(stored, out) : decode_tokens(type, stored, out);
+      const std::size_t good =
+          as_stored ? copy_ids(stored, out) : decode_tokens_apart(type, stored, out);
       if (good != out.size()) throw_bad_token(file, type, read, begin + good);
     }
+    filled(read.number);
   }
 }
 
@@ -107,7 +111,7 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
         read.tokens.subspan(begin, std::min(block_tokens, read.tokens.size() - begin));
     const std::span<std::byte> stored = std::span(buffer).first(out.size() * token_bytes(type));
     file.read_at(read.offset + begin * token_bytes(type), stored);
-    const std::size_t good = decode_tokens(type, stored.data(), out);
+    const std::size_t good = decode_tokens_apart(type, stored.data(), out);
     if (good != out.size()) throw_bad_token(file, type, read, begin + good);
   }
 }
@@ -141,17 +145,23 @@ inline void sort_by_offset(std::span<token_read> reads) {
 }
 
 inline void read_sorted_tokens(const input_file& file, token_type type,
-                               std::span<const token_read> reads) {
+                               std::span<const token_read> reads, read_listener filled) {
   const std::size_t bytes = token_bytes(type);
   if (bytes > sizeof(std::int32_t)) {
-    for (const token_read& read : reads) read_wide_tokens(file, type, read);
+    for (const token_read& read : reads) {
+      read_wide_tokens(file, type, read);
+      filled(read.number);
+    }
   } else {
     std::vector<file_range> ranges(reads.size());
     for (std::size_t i = 0; i < reads.size(); ++i) {
       ranges[i] = {reads[i].offset, stored_part(reads[i], bytes)};
     }
     file.read_ranges(ranges, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) widen_in_place(file, type, reads[i]);
+      for (std::size_t i = first; i < last; ++i) {
+        widen_in_place(file, type, reads[i]);
+        filled(reads[i].number);
+      }
     });
   }
 }
@@ -160,18 +170,20 @@ inline void read_sorted_tokens(const input_file& file, token_type type,
 
 /// Reads every run and converts the numbers to ids while they are in the processor's caches: out of
 /// a mapped file as they come, else sorted by offset and with neighbours joined.
-/// @param reads  Their order is unspecified on return.
+/// @param reads   Their order is unspecified on return.
+/// @param filled  Is told `number` of each run that is filled.
 /// @throws data_error  A run is not in the file, a number is not in [0, 2^31), the file changed
 ///                     after it was opened, or a read failed.
 /// @complexity  O(tokens + reads log reads).
 /// @thread_safety  Any number of threads may read one file.
-inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads) {
+inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads,
+                        read_listener filled = {}) {
   try {
     if (file.mapping() != nullptr) {
-      detail::read_mapped_tokens(file, type, reads);
+      detail::read_mapped_tokens(file, type, reads, filled);
     } else {
       detail::sort_by_offset(reads);
-      detail::read_sorted_tokens(file, type, reads);
+      detail::read_sorted_tokens(file, type, reads, filled);
     }
     file.check_unchanged();
   } catch (const data_error& failure) {

@@ -177,6 +177,25 @@ std::size_t decode_tokens_of(const std::byte* from, std::span<std::int32_t> out)
   return out.size();
 }
 
+/// `decode_tokens_of` for memory that does not overlap: one pass.
+template <class T>
+std::size_t decode_tokens_apart_of(const std::byte* from, std::span<std::int32_t> out) noexcept {
+  std::size_t begin = 0;
+  for (; begin + token_block <= out.size(); begin += token_block) {
+    const std::byte* __restrict const stored = from + begin * sizeof(T);
+    std::int32_t* __restrict const ids = out.data() + begin;
+    std::make_unsigned_t<T> any = 0;
+    for (std::size_t i = 0; i < token_block; ++i) {
+      T value;
+      std::memcpy(&value, stored + i * sizeof(T), sizeof value);
+      any = static_cast<std::make_unsigned_t<T>>(any | static_cast<std::make_unsigned_t<T>>(value));
+      ids[i] = static_cast<std::int32_t>(value);
+    }
+    if ((any & excess_bits<T>()) != 0) break;
+  }
+  return begin + decode_tokens_of<T>(from + begin * sizeof(T), out.subspan(begin));
+}
+
 /// True where one of `Count` numbers is negative; `Count` is a multiple of 16.
 template <std::size_t Count>
 [[nodiscard]] bool any_negative(const std::int32_t* tokens) noexcept {
@@ -222,6 +241,14 @@ inline std::string number_text(token_type type, const std::byte* from) {
                                                std::span<std::int32_t> out) noexcept {
   return detail::with_token_type(
       type, [from, out](auto zero) { return detail::decode_tokens_of<decltype(zero)>(from, out); });
+}
+
+/// As `decode_tokens`, where `from` and `out` do not overlap.
+[[nodiscard]] inline std::size_t decode_tokens_apart(token_type type, const std::byte* from,
+                                                     std::span<std::int32_t> out) noexcept {
+  return detail::with_token_type(type, [from, out](auto zero) {
+    return detail::decode_tokens_apart_of<decltype(zero)>(from, out);
+  });
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

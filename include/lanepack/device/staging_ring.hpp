@@ -73,6 +73,11 @@ class ring_state {
   using stream_view = typename Backend::stream_view;
   using event_view = typename Backend::event_view;
 
+  struct submission {
+    std::uint32_t index;
+    std::size_t used;
+  };
+
   ring_state(const Backend& backend, const ring_options& options)
       : backend_(backend), slot_bytes_(options.slot_bytes), hop_(backend.make_event()) {
     const std::size_t fitting = options.bytes_limit / options.slot_bytes;
@@ -138,23 +143,31 @@ class ring_state {
     slot_freed_.notify_one();
   }
 
-  /// False where the ring is closed; the slot is then still the caller's.
-  [[nodiscard]] bool submit(std::uint32_t index, std::size_t used) {
+  /// False where the ring is closed; the slots are then still the caller's.
+  [[nodiscard]] bool submit(std::span<const submission> filled) {
     guard_.check("staging_ring");
-    if (used > slot_bytes_) {
-      throw_invalid_option("used bytes of a slot", std::to_string(used),
-                           "at most slot_bytes = " + std::to_string(slot_bytes_));
+    for (const submission& each : filled) {
+      if (each.used > slot_bytes_) {
+        throw_invalid_option("used bytes of a slot", std::to_string(each.used),
+                             "at most slot_bytes = " + std::to_string(slot_bytes_));
+      }
     }
     {
       const std::scoped_lock lock(mutex_);
       if (closed_) return false;
-      slot_record& slot = *slots_[index];
-      slot.used = used;
-      slot.sequence = statistics_.submitted++;
-      slot.shares = 1;
-      filled_.push_back(index);
+      for (const submission& each : filled) {
+        slot_record& slot = *slots_[each.index];
+        slot.used = each.used;
+        slot.sequence = statistics_.submitted++;
+        slot.shares = 1;
+        filled_.push_back(each.index);
+      }
     }
-    slot_filled_.notify_one();
+    if (filled.size() == 1) {
+      slot_filled_.notify_one();
+    } else {
+      slot_filled_.notify_all();
+    }
     return true;
   }
 
@@ -615,9 +628,41 @@ class staging_ring {
   bool submit(slot filled) { return submit(std::move(filled), slot_bytes()); }
   bool submit(slot filled, std::size_t used_bytes) {
     LANEPACK_ASSERT(filled.state_ == state_);
-    if (!state_->submit(filled.index_, used_bytes)) return false;
+    const typename state::submission one{filled.index_, used_bytes};
+    if (!state_->submit(std::span(&one, 1))) return false;
     filled.state_.reset();
     return true;
+  }
+
+  /// Several slots that are filled, in the order in which consumers shall get them.
+  /// @thread_safety  None: of the producer.
+  class batch {
+   public:
+    /// Adds a slot of which the first `used_bytes` are filled.
+    void add(slot filled, std::size_t used_bytes) {
+      submissions_.push_back({filled.index_, used_bytes});
+      slots_.push_back(std::move(filled));
+    }
+    [[nodiscard]] bool empty() const noexcept { return slots_.empty(); }
+
+   private:
+    friend class staging_ring;
+    std::vector<slot> slots_;
+    std::vector<typename detail::ring_state<Backend>::submission> submissions_;
+  };
+
+  /// As `submit` of each slot in turn, but consumers are woken once: a wake-up costs several
+  /// microseconds. The batch is empty afterwards.
+  /// @return  False if the ring is closed: nobody will read the slots, and they are free again.
+  /// @throws  invalid_option if `used_bytes` of a slot exceeds `slot_bytes`; no slot is submitted.
+  bool submit(batch& filled) {
+    const bool taken = filled.empty() || state_->submit(filled.submissions_);
+    if (taken) {
+      for (slot& each : filled.slots_) each.state_.reset();
+    }
+    filled.slots_.clear();
+    filled.submissions_.clear();
+    return taken;
   }
 
   /// Takes the next slot in the order of submission; waits for the producer.
@@ -642,6 +687,8 @@ class staging_ring {
   [[nodiscard]] ring_statistics statistics() const { return state_->statistics(); }
 
  private:
+  using state = detail::ring_state<Backend>;
+
   static const ring_options& checked(const ring_options& options) {
     if (options.slot_bytes == 0) detail::throw_invalid_option("slot_bytes", "0", "at least 1");
     if (options.slots_limit == 0) detail::throw_invalid_option("slots_limit", "0", "at least 1");

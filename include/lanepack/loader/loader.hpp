@@ -80,7 +80,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
     check_worst_case(summary);
     slots_.resize(ring_.depth());
-    // The other half is being completed, or is with the trainer.
+    // The other half is with the trainer.
     read_together_ = std::clamp<std::size_t>(ring_.depth() / 2, 1, most_read_together);
     planner_.start_at(options_.start_step);
   }
@@ -98,7 +98,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     if (failed_) {
       throw_state_error("the loader is closed: the error that ended the run was reported before");
     }
-    if (!preparing_thread_.joinable() && !finished_) start();
+    if (!reading_thread_.joinable() && !finished_) start();
     pass_over_current();
     std::shared_ptr<step_state> state = pop_step();
     if (!state) {
@@ -139,10 +139,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       stopping_ = true;
     }
     job_ready_.notify_all();
-    work_ready_.notify_all();
+    plan_wanted_.notify_all();
     ring_.close();
+    if (planning_thread_.joinable()) planning_thread_.join();
     if (reading_thread_.joinable()) reading_thread_.join();
-    if (preparing_thread_.joinable()) preparing_thread_.join();
     finished_ = true;
   }
 
@@ -164,12 +164,23 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   struct filling {
     job work;
     typename ring_type::slot slot;
+    /// Records are completed one by one as they are read.
+    bool piecewise = false;
+    std::uint64_t loss_tokens = 0;
+  };
+  /// What a read fills.
+  struct read_target {
+    std::size_t filling;
+    /// Number of the record in its micro-batch.
+    std::size_t record;
   };
 
   /// Micro-batches that are read together at most, sorted by their place in the file.
   static constexpr std::size_t most_read_together = 8;
-  /// No further step is planned while so many micro-batches wait to be read.
-  static constexpr std::size_t most_planned_ahead = 2 * most_read_together;
+  /// Planning pauses while so many micro-batches wait to be read, and goes on when only so few are
+  /// left: the threads then wake each other seldom.
+  static constexpr std::size_t most_planned_ahead = 4 * most_read_together;
+  static constexpr std::size_t fewest_planned_ahead = 2 * most_read_together;
 
   static loader_options checked(loader_options options, const source_traits& source) {
     if (!source.has_payload) {
@@ -279,8 +290,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   void start() {
     if (stopping_) return;
-    if (!reading_thread_.joinable()) reading_thread_ = std::thread([this] { read_all(); });
-    preparing_thread_ = std::thread([this] { prepare_all(); });
+    if (!planning_thread_.joinable()) planning_thread_ = std::thread([this] { plan_all(); });
+    reading_thread_ = std::thread([this] { read_all(); });
   }
 
   /// Takes the next slot; what the background threads ended with is thrown here, once.
@@ -306,15 +317,31 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   [[nodiscard]] std::shared_ptr<step_state> pop_step() {
     std::unique_lock lock(mutex_);
-    step_ready_.wait(lock, [this] { return !steps_.empty() || preparing_ended_; });
+    step_ready_.wait(lock, [this] { return !steps_.empty() || reading_ended_; });
     if (steps_.empty()) return nullptr;
     std::shared_ptr<step_state> state = std::move(steps_.front());
     steps_.pop_front();
     return state;
   }
 
-  // Two threads work for the trainer's. One only reads; the other prepares: it plans what is to be
-  // read, and completes and submits what was read.
+  // Two threads work for the trainer's: one plans, the other reads. The reading thread completes
+  // what it has read while that is in the processor's caches.
+
+  void plan_all() noexcept {
+    std::exception_ptr failure;
+    try {
+      while (plan_some()) {
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    {
+      const std::scoped_lock lock(mutex_);
+      planning_failure_ = std::move(failure);
+      planning_ended_ = true;
+    }
+    job_ready_.notify_one();
+  }
 
   void read_all() noexcept {
     std::exception_ptr failure;
@@ -324,23 +351,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     } catch (...) {
       failure = std::current_exception();
     }
-    {
-      const std::scoped_lock lock(mutex_);
-      // What is wrong with the plan comes after everything that was planned before.
-      if (failure) failure_ = std::move(failure);
-      reading_ended_ = true;
-    }
-    work_ready_.notify_all();
-  }
-
-  void prepare_all() noexcept {
-    std::exception_ptr failure;
-    try {
-      while (prepare_some()) {
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
+    fillings_.clear();
     // Nothing here refers to the exception any more once the trainer may have it.
     if (failure) {
       if (options_.on_failure) {
@@ -355,80 +366,74 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     {
       const std::scoped_lock lock(mutex_);
-      preparing_ended_ = true;
+      reading_ended_ = true;
     }
-    job_ready_.notify_all();
+    plan_wanted_.notify_one();
     step_ready_.notify_all();
   }
 
-  /// Reads what is planned into the slots that are free.
+  /// Plans a step once few micro-batches are left to be read.
   /// @return  False at the end of the plan, or when the loader is stopped.
-  bool read_some() {
+  bool plan_some() {
     {
       std::unique_lock lock(mutex_);
-      job_ready_.wait(lock, [this] {
-        return !jobs_.empty() || planning_ended_ || preparing_ended_ || stopping_;
-      });
-      if (jobs_.empty() || preparing_ended_ || stopping_) return false;
+      if (jobs_.size() >= most_planned_ahead) planning_pauses_ = true;
+      plan_wanted_.wait(lock, [this] { return !planning_pauses_ || reading_ended_ || stopping_; });
+      if (reading_ended_ || stopping_) return false;
     }
-    std::optional<typename ring_type::slot> slot = ring_.acquire();
-    if (!slot) return false;
+    return plan_step();
+  }
+
+  /// Reads, completes and submits what is planned, in the slots that are free.
+  /// @return  False at the end of the plan, or when the loader is stopped.
+  /// @throws  what ended reading, or planning once everything planned before is submitted.
+  bool read_some() {
     fillings_.clear();
-    while (slot) {
-      std::optional<job> work = take_job();
+    while (fillings_.size() < read_together_) {
+      std::optional<typename ring_type::slot> slot =
+          fillings_.empty() ? ring_.acquire() : ring_.try_acquire();
+      if (!slot) break;
+      std::optional<job> work = fillings_.empty() ? wait_for_job() : take_job();
       if (!work) break;
-      fillings_.push_back({std::move(*work), std::move(*slot)});
-      if (fillings_.size() == read_together_) break;
-      slot = ring_.try_acquire();
+      const bool piecewise = work->layout.records_are_apart() && !work->chunk();
+      fillings_.push_back({std::move(*work), std::move(*slot), piecewise});
     }
+    if (fillings_.empty()) return false;
     read();
-    {
-      const std::scoped_lock lock(mutex_);
-      for (filling& done : fillings_) filled_.push_back(std::move(done));
-    }
-    work_ready_.notify_one();
-    return true;
+    for (filling& done : fillings_) complete(done);
+    return ring_.submit(completed_);
+  }
+
+  /// The next micro-batch to be read; nullopt at the end of the plan, or when the loader is
+  /// stopped.
+  /// @throws  what ended planning.
+  [[nodiscard]] std::optional<job> wait_for_job() {
+    std::unique_lock lock(mutex_);
+    job_ready_.wait(lock, [this] { return !jobs_.empty() || planning_ended_ || stopping_; });
+    if (stopping_) return std::nullopt;
+    if (!jobs_.empty()) return pop_job(lock);
+    if (planning_failure_) std::rethrow_exception(std::exchange(planning_failure_, nullptr));
+    return std::nullopt;
   }
 
   [[nodiscard]] std::optional<job> take_job() {
     std::unique_lock lock(mutex_);
     if (jobs_.empty()) return std::nullopt;
+    return pop_job(lock);
+  }
+
+  [[nodiscard]] std::optional<job> pop_job(std::unique_lock<std::mutex>& lock) {
     std::optional<job> taken(std::move(jobs_.front()));
     jobs_.pop_front();
-    const bool few = jobs_.size() < most_planned_ahead;
+    const bool wake = planning_pauses_ && jobs_.size() <= fewest_planned_ahead;
+    if (wake) planning_pauses_ = false;
     lock.unlock();
-    if (few) work_ready_.notify_one();
+    if (wake) plan_wanted_.notify_one();
     return taken;
   }
 
-  /// Completes a micro-batch that was read, or else plans a step.
-  /// @return  False when everything is submitted, or when the loader is stopped.
-  /// @throws  what ended reading or planning, once everything before it is submitted.
-  bool prepare_some() {
-    std::optional<filling> done;
-    {
-      std::unique_lock lock(mutex_);
-      work_ready_.wait(lock, [this] {
-        const bool may_plan = !planning_ended_ && jobs_.size() < most_planned_ahead;
-        return !filled_.empty() || may_plan || reading_ended_ || stopping_;
-      });
-      if (stopping_) return false;
-      if (!filled_.empty()) {
-        done.emplace(std::move(filled_.front()));
-        filled_.pop_front();
-      } else if (reading_ended_) {
-        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-        return false;
-      }
-    }
-    if (done) return complete(std::move(*done));
-    plan_some();
-    return true;
-  }
-
-  /// Completes a micro-batch and submits it to the trainer.
-  /// @return  False where the loader is stopped.
-  bool complete(filling done) {
+  /// Completes a micro-batch that was read.
+  void complete(filling& done) {
     const std::span<std::byte> slab = done.slot.bytes();
     job& work = done.work;
     if (options_.digests) digest(work, slab);
@@ -438,26 +443,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                                .next_token = work.next_token});
     }
     filled_slot<Layout>& out = slots_[done.slot.index()];
-    out.view = work.layout.complete(slab);
+    out.view =
+        done.piecewise ? work.layout.finish(slab, done.loss_tokens) : work.layout.complete(slab);
     out.step = std::move(work.step);
     out.micro_batch = work.micro_batch;
-    return ring_.submit(std::move(done.slot), work.layout.slab_bytes());
-  }
-
-  /// Plans a step, or tells the reading thread that there is none left.
-  void plan_some() {
-    std::exception_ptr failure;
-    try {
-      if (plan_step()) return;
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      if (failure && !failure_) failure_ = std::move(failure);
-      planning_ended_ = true;
-    }
-    job_ready_.notify_all();
+    completed_.add(std::move(done.slot), work.layout.slab_bytes());
   }
 
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
@@ -541,7 +531,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   void read() {
     reads_.clear();
-    for (filling& target : fillings_) {
+    targets_.clear();
+    for (std::size_t i = 0; i < fillings_.size(); ++i) {
+      filling& target = fillings_[i];
       const std::span<std::byte> slab = target.slot.bytes();
       const std::span<const std::uint32_t> records =
           target.work.step->micro_batches[target.work.micro_batch];
@@ -551,6 +543,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                           .first_token = chunk ? chunk->prefix_tokens : 0,
                           .tokens = target.work.layout.token_span(slab, k),
                           .loss_mask = target.work.layout.mask_span(slab, k)});
+        targets_.push_back({i, k});
       }
       if (chunk && !chunk->last()) {
         reads_.push_back({.id = reads_.back().id,
@@ -558,10 +551,17 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                           .tokens = {&target.work.next_token, 1},
                           .loss_mask = {&target.work.next_mask,
                                         options_.fields.reads_loss_mask ? std::size_t{1} : 0}});
+        targets_.push_back({i, 0});
       }
     }
+    const auto filled = [this](std::size_t read) {
+      filling& target = fillings_[targets_[read].filling];
+      if (!target.piecewise) return;
+      target.loss_tokens +=
+          target.work.layout.complete_record(target.slot.bytes(), targets_[read].record);
+    };
     try {
-      source_.read(reads_);
+      source_.read(reads_, filled);
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
@@ -572,6 +572,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   void read_one_by_one() {
     std::size_t at = 0;
     for (filling& target : fillings_) {
+      target.piecewise = false;
       const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
       const std::optional<record_chunk> chunk = target.work.chunk();
       const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
@@ -625,37 +626,38 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
 
-  // Of the preparing thread, with planner_ and batcher_.
+  // Of the planning thread, with planner_ and batcher_.
   std::vector<std::uint64_t> rooms_;
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
   std::vector<job> planned_;
-  digest_builder record_digest_;
 
   // Of the reading thread.
   std::size_t read_together_ = 1;
   std::vector<filling> fillings_;
   std::vector<record_read> reads_;
+  std::vector<read_target> targets_;
+  typename ring_type::batch completed_;
+  digest_builder record_digest_;
   std::atomic<std::uint64_t> masked_records_{0};
 
   // Shared by all threads.
   std::mutex mutex_;
   std::condition_variable step_ready_;
   std::condition_variable job_ready_;
-  std::condition_variable work_ready_;
+  std::condition_variable plan_wanted_;
   std::deque<std::shared_ptr<step_state>> steps_;
   std::deque<job> jobs_;
-  std::deque<filling> filled_;
+  bool planning_pauses_ = false;
   bool planning_ended_ = false;
   bool reading_ended_ = false;
-  bool preparing_ended_ = false;
   bool stopping_ = false;
-  /// What ended planning, or else reading.
-  std::exception_ptr failure_;
+  /// What ended planning.
+  std::exception_ptr planning_failure_;
 
   // Of the trainer's thread.
+  std::thread planning_thread_;
   std::thread reading_thread_;
-  std::thread preparing_thread_;
   std::shared_ptr<step_state> current_;
   bool failed_ = false;
   bool finished_ = false;
@@ -664,8 +666,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
 }  // namespace detail
 
-/// Feeds this rank's part of every step, reading ahead on one background thread while another one
-/// plans the steps to come and completes the micro-batches that were read.
+/// Feeds this rank's part of every step, reading and completing micro-batches ahead on one
+/// background thread while another one plans the steps to come.
 ///
 /// `for (auto&& step : loader) for (auto&& micro_batch : step) ...`; every step has exactly
 /// `records_per_pack` records for each lane that this rank owns, and its micro-batches stay within
