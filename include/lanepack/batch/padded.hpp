@@ -228,55 +228,34 @@ class padded_layout {
   /// @throws  state_error if the slab is too small or not aligned.
   /// @complexity  O(rows x width), one pass.
   [[nodiscard]] padded_view complete(std::span<std::byte> slab) const {
-    std::uint64_t loss_tokens = 0;
-    for (std::size_t i = 0; i < rows(); ++i) loss_tokens += complete_record(slab, i);
-    return finish(slab, loss_tokens);
-  }
-
-  /// As `thd_layout::records_are_apart`: always.
-  [[nodiscard]] bool records_are_apart() const noexcept { return true; }
-
-  /// `complete` in pieces: fills the row of one record, while its tokens are in the processor's
-  /// caches. Once per record.
-  /// @return  Labels of the record that count.
-  /// @throws  state_error if the slab is too small or not aligned.
-  /// @complexity  O(width).
-  [[nodiscard]] std::uint64_t complete_record(std::span<std::byte> slab, std::size_t record) const {
     check_slab(slab);
-    LANEPACK_ASSERT(record < rows());
     std::int32_t* const tokens = field<std::int32_t>(slab, fields_.tokens);
     std::int32_t* const labels = field<std::int32_t>(slab, fields_.labels);
     std::int32_t* const positions = field<std::int32_t>(slab, fields_.position_ids);
     std::uint8_t* const mask = field<std::uint8_t>(slab, fields_.loss_mask);
-    const std::size_t first = record * width_;
-    const detail::record_fields out{
-        .tokens = tokens + first,
-        .labels = labels == nullptr ? nullptr : labels + first,
-        .positions = positions == nullptr ? nullptr : positions + first,
-        .mask = mask == nullptr ? nullptr : mask + first,
-    };
-    const detail::record_place place{
-        .mask_given = options_.reads_loss_mask,
-        .silent = !silent_.empty() && silent_[record] != 0,
-        .predicts_next = chunk_.predicts_next,
-        .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
-    return detail::complete_record(out, length(record), width_, options_.pad_token, place,
-                                   chunk_.next_token);
-  }
-
-  /// The rest of `complete` in pieces, after the last record.
-  /// @param loss_tokens  Sum of what `complete_record` returned.
-  /// @throws  state_error if the slab is too small or not aligned.
-  /// @complexity  O(rows).
-  [[nodiscard]] padded_view finish(std::span<std::byte> slab, std::uint64_t loss_tokens) const {
-    check_slab(slab);
-    std::memcpy(field<std::int32_t>(slab, fields_.lengths), lengths_.data(),
-                lengths_.size() * sizeof(std::int32_t));
 
     padded_view view;
     view.counts_ = counts_;
     if (chunk_.prefix_tokens != 0) view.counts_.records = 0;
-    view.counts_.loss_tokens = loss_tokens;
+    for (std::size_t i = 0; i < rows(); ++i) {
+      const std::size_t first = i * width_;
+      const detail::record_fields out{
+          .tokens = tokens + first,
+          .labels = labels == nullptr ? nullptr : labels + first,
+          .positions = positions == nullptr ? nullptr : positions + first,
+          .mask = mask == nullptr ? nullptr : mask + first,
+      };
+      const detail::record_place place{
+          .mask_given = options_.reads_loss_mask,
+          .silent = !silent_.empty() && silent_[i] != 0,
+          .predicts_next = chunk_.predicts_next,
+          .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
+      view.counts_.loss_tokens += detail::complete_record(
+          out, length(i), width_, options_.pad_token, place, chunk_.next_token);
+    }
+    std::memcpy(field<std::int32_t>(slab, fields_.lengths), lengths_.data(),
+                lengths_.size() * sizeof(std::int32_t));
+
     view.base_ = slab.data();
     view.fields_ = fields_;
     view.width_ = width_;

@@ -248,61 +248,37 @@ class thd_layout {
   /// @throws  state_error if the slab is too small or not aligned.
   /// @complexity  O(tokens), one pass.
   [[nodiscard]] micro_batch_view complete(std::span<std::byte> slab) const {
-    std::uint64_t loss_tokens = 0;
-    for (std::size_t i = 0; i < records(); ++i) loss_tokens += complete_record(slab, i);
-    return finish(slab, loss_tokens);
-  }
-
-  /// Whether `complete_record` may be called in any order, each time before the next record was
-  /// read; otherwise in order, once all were read.
-  [[nodiscard]] bool records_are_apart() const noexcept {
-    return options_.boundary != boundary_labels::megatron_compat;
-  }
-
-  /// `complete` in pieces: fills the part of one record, while its tokens are in the processor's
-  /// caches. Once per record.
-  /// @return  Labels of the record that count.
-  /// @throws  state_error if the slab is too small or not aligned.
-  /// @complexity  O(tokens of the record).
-  [[nodiscard]] std::uint64_t complete_record(std::span<std::byte> slab, std::size_t record) const {
-    check_slab(slab);
-    LANEPACK_ASSERT(record < records());
-    std::int32_t* const tokens = field<std::int32_t>(slab, fields_.tokens);
-    std::int32_t* const labels = field<std::int32_t>(slab, fields_.labels);
-    std::int32_t* const positions = field<std::int32_t>(slab, fields_.position_ids);
-    std::uint8_t* const mask = field<std::uint8_t>(slab, fields_.loss_mask);
-    const std::size_t first = start(record);
-    const std::size_t next = start(record + 1);
-    const std::size_t real = length(record);
-    const detail::record_fields out{
-        .tokens = tokens + first,
-        .labels = labels == nullptr ? nullptr : labels + first,
-        .positions = positions == nullptr ? nullptr : positions + first,
-        .mask = mask == nullptr ? nullptr : mask + first,
-    };
-    const bool joins = options_.boundary == boundary_labels::megatron_compat &&
-                       record + 1 < records() && first + real == next && !silent(record + 1) &&
-                       (!options_.reads_loss_mask || mask[next] != 0);
-    const detail::record_place place{
-        .mask_given = options_.reads_loss_mask,
-        .silent = silent(record),
-        .predicts_next = joins || chunk_.predicts_next,
-        .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
-    return detail::complete_record(out, real, next - first, options_.pad_token, place,
-                                   joins ? tokens[next] : chunk_.next_token);
-  }
-
-  /// The rest of `complete` in pieces, after the last record.
-  /// @param loss_tokens  Sum of what `complete_record` returned.
-  /// @throws  state_error if the slab is too small or not aligned.
-  /// @complexity  O(records + padding at the end).
-  [[nodiscard]] micro_batch_view finish(std::span<std::byte> slab,
-                                        std::uint64_t loss_tokens) const {
     check_slab(slab);
     std::int32_t* const tokens = field<std::int32_t>(slab, fields_.tokens);
     std::int32_t* const labels = field<std::int32_t>(slab, fields_.labels);
     std::int32_t* const positions = field<std::int32_t>(slab, fields_.position_ids);
     std::uint8_t* const mask = field<std::uint8_t>(slab, fields_.loss_mask);
+
+    micro_batch_view view;
+    view.counts_ = counts_;
+    if (chunk_.prefix_tokens != 0) view.counts_.records = 0;
+    for (std::size_t i = 0; i < records(); ++i) {
+      const std::size_t first = start(i);
+      const std::size_t next = start(i + 1);
+      const std::size_t real = length(i);
+      const detail::record_fields out{
+          .tokens = tokens + first,
+          .labels = labels == nullptr ? nullptr : labels + first,
+          .positions = positions == nullptr ? nullptr : positions + first,
+          .mask = mask == nullptr ? nullptr : mask + first,
+      };
+      const bool joins = options_.boundary == boundary_labels::megatron_compat &&
+                         i + 1 < records() && first + real == next && !silent(i + 1) &&
+                         (!options_.reads_loss_mask || mask[next] != 0);
+      const detail::record_place place{
+          .mask_given = options_.reads_loss_mask,
+          .silent = silent(i),
+          .predicts_next = joins || chunk_.predicts_next,
+          .first_position = static_cast<std::int32_t>(chunk_.prefix_tokens)};
+      view.counts_.loss_tokens +=
+          detail::complete_record(out, real, next - first, options_.pad_token, place,
+                                  joins ? tokens[next] : chunk_.next_token);
+    }
     const std::size_t end = start(records());
     const std::size_t padding = total_tokens() - end;
     detail::fill_value(tokens + end, padding, options_.pad_token);
@@ -314,10 +290,6 @@ class thd_layout {
     std::memcpy(field<std::int32_t>(slab, fields_.cu_seqlens_padded), offsets_.data(),
                 offsets_.size() * sizeof(std::int32_t));
 
-    micro_batch_view view;
-    view.counts_ = counts_;
-    if (chunk_.prefix_tokens != 0) view.counts_.records = 0;
-    view.counts_.loss_tokens = loss_tokens;
     view.base_ = slab.data();
     view.fields_ = fields_;
     view.max_seqlen_ = max_length_;

@@ -4,7 +4,6 @@
 /// `any_source`: a corpus whose type was chosen when the program ran.
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -34,9 +33,7 @@ class any_source {
   void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
     self_->shapes(ids, out);
   }
-  void read(std::span<const record_read> reads, read_listener filled = {}) const {
-    self_->read(reads, filled);
-  }
+  void read(std::span<const record_read> reads) const { self_->read(reads); }
   [[nodiscard]] digest128 fingerprint() const { return self_->fingerprint(); }
   [[nodiscard]] std::string describe() const { return self_->describe(); }
 
@@ -49,7 +46,7 @@ class any_source {
     [[nodiscard]] virtual std::uint64_t size() const = 0;
     [[nodiscard]] virtual source_traits traits() const = 0;
     virtual void shapes(std::span<const record_id> ids, std::span<record_shape> out) const = 0;
-    virtual void read(std::span<const record_read> reads, read_listener filled) const = 0;
+    virtual void read(std::span<const record_read> reads) const = 0;
     [[nodiscard]] virtual digest128 fingerprint() const = 0;
     [[nodiscard]] virtual std::string describe() const = 0;
   };
@@ -62,14 +59,7 @@ class any_source {
     void shapes(std::span<const record_id> ids, std::span<record_shape> out) const override {
       value.shapes(ids, out);
     }
-    void read(std::span<const record_read> reads, read_listener filled) const override {
-      if constexpr (requires { value.read(reads, filled); }) {
-        value.read(reads, filled);
-      } else {
-        value.read(reads);
-        for (std::size_t i = 0; i < reads.size(); ++i) filled(i);
-      }
-    }
+    void read(std::span<const record_read> reads) const override { value.read(reads); }
     [[nodiscard]] digest128 fingerprint() const override { return value.fingerprint(); }
     [[nodiscard]] std::string describe() const override { return value.describe(); }
     Source value;

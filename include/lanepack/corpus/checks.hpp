@@ -61,8 +61,10 @@ inline void check_read(const record_read& read, std::uint64_t length) {
 }
 
 /// Writes 1 for every token whose mask the caller wants.
-inline void fill_loss_mask(const record_read& read) {
-  std::fill(read.loss_mask.begin(), read.loss_mask.end(), std::uint8_t{1});
+inline void fill_loss_masks(std::span<const record_read> reads) {
+  for (const record_read& read : reads) {
+    std::fill(read.loss_mask.begin(), read.loss_mask.end(), std::uint8_t{1});
+  }
 }
 
 /// Tells a listener how much is done; threads that come while it is being told go on.

@@ -4,12 +4,9 @@
 /// The `record_source` concept: what a corpus must offer to be sampled, planned and read.
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <type_traits>
 
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
@@ -32,33 +29,6 @@ struct record_read {
   std::span<std::uint8_t> loss_mask;
 };
 
-/// Is told which reads of a batch are filled, one by one in any order, on the thread that reads and
-/// while what was read is in the processor's caches.
-///
-/// It refers to a callable, which must outlive it. Where the whole batch then fails, what was told
-/// before does not hold.
-class read_listener {
- public:
-  /// Listens to nothing.
-  read_listener() noexcept = default;
-  /// Calls `callable(i)` once `reads[i]` is filled.
-  template <class Callable>
-  requires(!std::same_as<std::remove_const_t<Callable>, read_listener> &&
-           std::invocable<Callable&, std::size_t>) read_listener(Callable& callable)
-  noexcept  // NOLINT(google-explicit-constructor): a view
-      : target_(std::addressof(callable)), call_([](const void* target, std::size_t read) {
-          (*static_cast<Callable*>(const_cast<void*>(target)))(read);
-        }) {}
-
-  void operator()(std::size_t read) const {
-    if (call_ != nullptr) call_(target_, read);
-  }
-
- private:
-  const void* target_ = nullptr;
-  void (*call_)(const void* target, std::size_t read) = nullptr;
-};
-
 /// What a source can do, so that a program can refuse it before it starts.
 struct source_traits {
   /// Tokens can be read; false for length tables.
@@ -79,8 +49,6 @@ struct source_traits {
 /// - `read(reads)` fills every span of every element, visits them in any order and joins neighbours
 ///   as it likes; throws data_error with path, byte offset and record number where a record cannot
 ///   be delivered, and the contents of all spans are then unspecified;
-/// - a model may take a `read_listener` as a second argument of `read` and tell it of each element
-///   that is filled; `any_source` tells it of those of other models at the end;
 /// - an id that is not in the corpus, or a range that is not in the record, is a state_error;
 /// - `fingerprint()` depends on format and index (lengths, offsets, sizes), not on the path;
 /// - `describe()` is one line for people: format, path, count.

@@ -608,7 +608,7 @@ class megatron_source {
   /// @throws state_error  An id or a range is not in the corpus.
   /// @throws data_error   The index is corrupt there, a token is not in [0, 2^31), a file was cut
   ///                      short, changed or replaced, or a read failed.
-  void read(std::span<const record_read> reads, read_listener filled = {}) const {
+  void read(std::span<const record_read> reads) const {
     if (self_->options.index_access == file_access::mapped) self_->index.file().check_unchanged();
     const std::uint64_t bytes = token_bytes(type());
     std::vector<token_read> wanted(reads.size());
@@ -620,13 +620,10 @@ class megatron_source {
       detail::check_record(reads[i].id, size());
       const token_extent where = extent(reads[i].id);
       detail::check_read(reads[i], where.tokens);
-      wanted[i] = {(where.start + reads[i].first_token) * bytes, reads[i].tokens, reads[i].id, i};
+      wanted[i] = {(where.start + reads[i].first_token) * bytes, reads[i].tokens, reads[i].id};
     }
-    const auto complete = [&](std::size_t i) {
-      detail::fill_loss_mask(reads[i]);
-      filled(i);
-    };
-    read_tokens(self_->bin, type(), wanted, complete);
+    read_tokens(self_->bin, type(), wanted);
+    detail::fill_loss_masks(reads);
   }
 
   /// @complexity  O(records) at the first call, by all threads, unless the options had it.

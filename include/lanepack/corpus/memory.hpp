@@ -69,9 +69,8 @@ class memory_source {
   }
 
   /// @throws state_error  An id or a range is not in the corpus.
-  void read(std::span<const record_read> reads, read_listener filled = {}) const {
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      const record_read& read = reads[i];
+  void read(std::span<const record_read> reads) const {
+    for (const record_read& read : reads) {
       detail::check_record(read.id, size());
       detail::check_read(read, length(read.id));
       const std::uint64_t first = offsets_[read.id] + read.first_token;
@@ -83,7 +82,6 @@ class memory_source {
         std::copy_n(loss_mask_.begin() + static_cast<std::ptrdiff_t>(first), read.loss_mask.size(),
                     read.loss_mask.begin());
       }
-      filled(i);
     }
   }
 

@@ -379,20 +379,17 @@ class token_file_source {
   /// @throws state_error  An id or a range is not in the corpus.
   /// @throws data_error   A token is not in [0, 2^31), the file was cut short, changed or replaced,
   ///                      or a read failed.
-  void read(std::span<const record_read> reads, read_listener filled = {}) const {
+  void read(std::span<const record_read> reads) const {
     std::vector<token_read> wanted(reads.size());
     for (std::size_t i = 0; i < reads.size(); ++i) {
       detail::check_record(reads[i].id, size());
       const token_extent where = documents_.extent(reads[i].id);
       detail::check_read(reads[i], where.tokens);
       wanted[i] = {layout_.offset_of(where.start + reads[i].first_token), reads[i].tokens,
-                   reads[i].id, i};
+                   reads[i].id};
     }
-    const auto complete = [&](std::size_t i) {
-      detail::fill_loss_mask(reads[i]);
-      filled(i);
-    };
-    read_tokens(file_, layout_.type, wanted, complete);
+    read_tokens(file_, layout_.type, wanted);
+    detail::fill_loss_masks(reads);
   }
 
   /// @complexity  O(documents) at the first call.

@@ -30,8 +30,6 @@ struct token_read {
   std::span<std::int32_t> tokens;
   /// The record that the run belongs to, for messages.
   record_id record = 0;
-  /// What a listener is told when the run is filled.
-  std::size_t number = 0;
 };
 
 namespace detail {
@@ -66,7 +64,7 @@ inline std::size_t copy_ids(const std::byte* from, std::span<std::int32_t> out) 
 
 /// Converts every run straight out of the mapped file.
 inline void read_mapped_tokens(const input_file& file, token_type type,
-                               std::span<const token_read> reads, read_listener filled) {
+                               std::span<const token_read> reads) {
   // A part is checked while it is in the innermost cache, and meanwhile the same part of the next
   // run comes near: runs lie far apart, so each would begin with waits for memory.
   constexpr std::size_t part_tokens = 256;
@@ -90,7 +88,6 @@ inline void read_mapped_tokens(const input_file& file, token_type type,
           as_stored ? copy_ids(stored, out) : decode_tokens_apart(type, stored, out);
       if (good != out.size()) throw_bad_token(file, type, read, begin + good);
     }
-    filled(read.number);
   }
 }
 
@@ -145,23 +142,17 @@ inline void sort_by_offset(std::span<token_read> reads) {
 }
 
 inline void read_sorted_tokens(const input_file& file, token_type type,
-                               std::span<const token_read> reads, read_listener filled) {
+                               std::span<const token_read> reads) {
   const std::size_t bytes = token_bytes(type);
   if (bytes > sizeof(std::int32_t)) {
-    for (const token_read& read : reads) {
-      read_wide_tokens(file, type, read);
-      filled(read.number);
-    }
+    for (const token_read& read : reads) read_wide_tokens(file, type, read);
   } else {
     std::vector<file_range> ranges(reads.size());
     for (std::size_t i = 0; i < reads.size(); ++i) {
       ranges[i] = {reads[i].offset, stored_part(reads[i], bytes)};
     }
     file.read_ranges(ranges, [&](std::size_t first, std::size_t last) {
-      for (std::size_t i = first; i < last; ++i) {
-        widen_in_place(file, type, reads[i]);
-        filled(reads[i].number);
-      }
+      for (std::size_t i = first; i < last; ++i) widen_in_place(file, type, reads[i]);
     });
   }
 }
@@ -170,20 +161,18 @@ inline void read_sorted_tokens(const input_file& file, token_type type,
 
 /// Reads every run and converts the numbers to ids while they are in the processor's caches: out of
 /// a mapped file as they come, else sorted by offset and with neighbours joined.
-/// @param reads   Their order is unspecified on return.
-/// @param filled  Is told `number` of each run that is filled.
+/// @param reads  Their order is unspecified on return.
 /// @throws data_error  A run is not in the file, a number is not in [0, 2^31), the file changed
 ///                     after it was opened, or a read failed.
 /// @complexity  O(tokens + reads log reads).
 /// @thread_safety  Any number of threads may read one file.
-inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads,
-                        read_listener filled = {}) {
+inline void read_tokens(const input_file& file, token_type type, std::span<token_read> reads) {
   try {
     if (file.mapping() != nullptr) {
-      detail::read_mapped_tokens(file, type, reads, filled);
+      detail::read_mapped_tokens(file, type, reads);
     } else {
       detail::sort_by_offset(reads);
-      detail::read_sorted_tokens(file, type, reads, filled);
+      detail::read_sorted_tokens(file, type, reads);
     }
     file.check_unchanged();
   } catch (const data_error& failure) {

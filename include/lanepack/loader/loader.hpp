@@ -164,15 +164,6 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   struct filling {
     job work;
     typename ring_type::slot slot;
-    /// Records are completed one by one as they are read.
-    bool piecewise = false;
-    std::uint64_t loss_tokens = 0;
-  };
-  /// What a read fills.
-  struct read_target {
-    std::size_t filling;
-    /// Number of the record in its micro-batch.
-    std::size_t record;
   };
 
   /// Micro-batches that are read together at most, sorted by their place in the file.
@@ -324,8 +315,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return state;
   }
 
-  // Two threads work for the trainer's: one plans, the other reads. The reading thread completes
-  // what it has read while that is in the processor's caches.
+  // Two threads work for the trainer's: one plans; the other reads, completes what it has read
+  // while that is in the processor's caches, and hands it over.
 
   void plan_all() noexcept {
     std::exception_ptr failure;
@@ -384,7 +375,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return plan_step();
   }
 
-  /// Reads, completes and submits what is planned, in the slots that are free.
+  /// Reads, completes and submits what is planned, into the slots that are free.
   /// @return  False at the end of the plan, or when the loader is stopped.
   /// @throws  what ended reading, or planning once everything planned before is submitted.
   bool read_some() {
@@ -395,8 +386,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       if (!slot) break;
       std::optional<job> work = fillings_.empty() ? wait_for_job() : take_job();
       if (!work) break;
-      const bool piecewise = work->layout.records_are_apart() && !work->chunk();
-      fillings_.push_back({std::move(*work), std::move(*slot), piecewise});
+      fillings_.push_back({std::move(*work), std::move(*slot)});
     }
     if (fillings_.empty()) return false;
     read();
@@ -443,8 +433,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                                .next_token = work.next_token});
     }
     filled_slot<Layout>& out = slots_[done.slot.index()];
-    out.view =
-        done.piecewise ? work.layout.finish(slab, done.loss_tokens) : work.layout.complete(slab);
+    out.view = work.layout.complete(slab);
     out.step = std::move(work.step);
     out.micro_batch = work.micro_batch;
     completed_.add(std::move(done.slot), work.layout.slab_bytes());
@@ -531,9 +520,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   void read() {
     reads_.clear();
-    targets_.clear();
-    for (std::size_t i = 0; i < fillings_.size(); ++i) {
-      filling& target = fillings_[i];
+    for (filling& target : fillings_) {
       const std::span<std::byte> slab = target.slot.bytes();
       const std::span<const std::uint32_t> records =
           target.work.step->micro_batches[target.work.micro_batch];
@@ -543,7 +530,6 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                           .first_token = chunk ? chunk->prefix_tokens : 0,
                           .tokens = target.work.layout.token_span(slab, k),
                           .loss_mask = target.work.layout.mask_span(slab, k)});
-        targets_.push_back({i, k});
       }
       if (chunk && !chunk->last()) {
         reads_.push_back({.id = reads_.back().id,
@@ -551,17 +537,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                           .tokens = {&target.work.next_token, 1},
                           .loss_mask = {&target.work.next_mask,
                                         options_.fields.reads_loss_mask ? std::size_t{1} : 0}});
-        targets_.push_back({i, 0});
       }
     }
-    const auto filled = [this](std::size_t read) {
-      filling& target = fillings_[targets_[read].filling];
-      if (!target.piecewise) return;
-      target.loss_tokens +=
-          target.work.layout.complete_record(target.slot.bytes(), targets_[read].record);
-    };
     try {
-      source_.read(reads_, filled);
+      source_.read(reads_);
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
@@ -572,7 +551,6 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   void read_one_by_one() {
     std::size_t at = 0;
     for (filling& target : fillings_) {
-      target.piecewise = false;
       const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
       const std::optional<record_chunk> chunk = target.work.chunk();
       const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
@@ -636,7 +614,6 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::size_t read_together_ = 1;
   std::vector<filling> fillings_;
   std::vector<record_read> reads_;
-  std::vector<read_target> targets_;
   typename ring_type::batch completed_;
   digest_builder record_digest_;
   std::atomic<std::uint64_t> masked_records_{0};

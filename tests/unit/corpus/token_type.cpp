@@ -33,6 +33,10 @@ decoded decode(token_type type, const std::string& stored) {
   decoded result;
   result.ids.resize(stored.size() / token_bytes(type));
   result.good = decode_tokens(type, bytes.data() + 1, result.ids);
+  std::vector<std::int32_t> apart(result.ids.size());
+  REQUIRE(decode_tokens_apart(type, bytes.data() + 1, apart) == result.good);
+  REQUIRE(std::equal(apart.begin(), apart.begin() + static_cast<std::ptrdiff_t>(result.good),
+                     result.ids.begin()));
   return result;
 }
 

@@ -451,3 +451,49 @@ TEST_CASE("device: a forked child of a ring gets an error and goes", "[device]")
   producer.join();
   CHECK(value_of(*lease) == 1);
 }
+
+TEST_CASE("device: slots that are submitted together come in their order", "[device]") {
+  ring slots(host_backend{}, {.slot_bytes = 8, .bytes_limit = 32, .slots_limit = 4});
+  ring::batch filled;
+  REQUIRE(filled.empty());
+  REQUIRE(slots.submit(filled));
+  for (int value = 1; value <= 3; ++value) {
+    auto slot = slots.acquire();
+    slot->bytes()[0] = static_cast<std::byte>(value);
+    filled.add(std::move(*slot), static_cast<std::size_t>(value));
+  }
+  REQUIRE_FALSE(filled.empty());
+  REQUIRE_FALSE(slots.try_next());
+  std::vector<int> values;
+  std::thread consumer([&] {
+    while (auto lease = slots.next()) {
+      values.push_back(value_of(*lease));
+      values.push_back(static_cast<int>(lease->bytes().size()));
+    }
+  });
+  REQUIRE(slots.submit(filled));
+  REQUIRE(filled.empty());
+  slots.close();
+  consumer.join();
+  REQUIRE(values == std::vector<int>{1, 1, 2, 2, 3, 3});
+  REQUIRE(slots.statistics().submitted == 3);
+}
+
+TEST_CASE("device: slots that cannot be submitted together are free again", "[device]") {
+  ring slots(host_backend{}, {.slot_bytes = 8, .bytes_limit = 16, .slots_limit = 2});
+  {
+    ring::batch filled;
+    filled.add(std::move(*slots.acquire()), 8);
+    filled.add(std::move(*slots.acquire()), 9);
+    REQUIRE_THROWS_AS(slots.submit(filled), invalid_option);
+    REQUIRE_FALSE(slots.try_next());
+    REQUIRE_FALSE(slots.try_acquire());
+  }
+  ring::batch filled;
+  filled.add(std::move(*slots.acquire()), 8);
+  filled.add(std::move(*slots.acquire()), 8);
+  slots.close();
+  REQUIRE_FALSE(slots.submit(filled));
+  REQUIRE(filled.empty());
+  REQUIRE_FALSE(slots.next());
+}
