@@ -154,10 +154,15 @@ struct outcome {
 
   /// Time of variant `index` over time of the subject, epoch by epoch.
   [[nodiscard]] spread subject_speed_against(std::size_t index, clock_kind clock) const {
-    const std::vector<double>& subject = measured[0].seconds(clock);
+    return speed_against(0, index, clock);
+  }
+
+  /// Time of variant `index` over time of variant `of`, epoch by epoch.
+  [[nodiscard]] spread speed_against(std::size_t of, std::size_t index, clock_kind clock) const {
+    const std::vector<double>& own = measured[of].seconds(clock);
     const std::vector<double>& other = measured[index].seconds(clock);
     std::vector<double> ratios;
-    for (std::size_t i = 0; i < subject.size(); ++i) ratios.push_back(other[i] / subject[i]);
+    for (std::size_t i = 0; i < own.size(); ++i) ratios.push_back(other[i] / own[i]);
     return spread_of(ratios);
   }
 };

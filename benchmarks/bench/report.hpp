@@ -118,6 +118,13 @@ inline void append_json(nlohmann::ordered_json& out, const outcome& result, cloc
     detail::add_rates(median, result.what, wall.median);
     median["cpu_time"] = 1e9 * processor.median;
     median["busiest_thread_time"] = 1e9 * busiest.median;
+    if (i >= 2) {
+      const std::string key = "speed_against_" + result.measured[1].name;
+      median[key] = result.speed_against(i, 1, clock_kind::wall).median;
+      median[key + "_cpu"] = result.speed_against(i, 1, clock_kind::cpu).median;
+      median[key + "_busiest_thread"] =
+          result.speed_against(i, 1, clock_kind::busiest_thread).median;
+    }
     if (i == 0) {
       for (std::size_t other = 1; other < result.measured.size(); ++other) {
         const std::string key = "speed_against_" + result.measured[other].name;
@@ -205,6 +212,10 @@ inline void append_rows(lanepack_programs::text_table& table, const outcome& res
                       (result.what.note.empty() ? "" : " (" + result.what.note + ")"));
     } else {
       cells.push_back(fixed(result.subject_speed_against(i, clock).median, 3) + " x");
+      if (i >= 2) {
+        cells.push_back("itself " + fixed(result.speed_against(i, 1, clock).median, 3) + " x");
+        cells.push_back("of " + result.measured[1].name);
+      }
     }
     table.add_row(std::move(cells));
   }

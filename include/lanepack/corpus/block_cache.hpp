@@ -33,7 +33,7 @@ namespace detail {
 /// Extents of `record_block::records` neighbouring records in 4.5 bytes each.
 struct record_block {
   static constexpr std::size_t records = 4096;
-  static constexpr std::size_t stride = 16;
+  static constexpr std::size_t stride = 64 / sizeof(std::uint32_t);
 
   /// Tokens of each record.
   alignas(64) std::array<std::uint32_t, records> lengths;

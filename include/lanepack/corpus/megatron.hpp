@@ -247,22 +247,25 @@ class megatron_index {
                             : direct_extent(sequence);
   }
 
-  /// Where the length of a sequence will be read from memory, so that it can be fetched early;
-  /// nullptr where it is not in memory.
-  [[nodiscard]] const void* address_of(std::uint64_t sequence) const noexcept {
-    const record_block* block = cache_.find(sequence / record_block::records);
-    return block != nullptr ? &block->lengths[sequence % record_block::records] : nullptr;
+  /// Fetches what `length` will read from memory into the processor's caches, if it is in memory.
+  void prefetch_length(std::uint64_t sequence) const noexcept {
+    if (file_.mapping() != nullptr) {
+      prefetch_mapped(sequence);
+    } else if (const record_block* block = cache_.find(sequence / record_block::records)) {
+      __builtin_prefetch(&block->lengths[sequence % record_block::records]);
+    }
   }
 
-  /// Fetches what `extent` will read from memory into the processor's caches, if it is in memory.
+  /// The same for `extent`.
   void prefetch_extent(std::uint64_t sequence) const noexcept {
-    const record_block* block = cache_.find(sequence / record_block::records);
-    if (block == nullptr) return;
-    const std::size_t index = sequence % record_block::records;
-    const std::size_t first = index / record_block::stride * record_block::stride;
-    __builtin_prefetch(&block->starts[index / record_block::stride]);
-    constexpr std::size_t line = 64 / sizeof(std::uint32_t);
-    for (std::size_t at = first; at <= index; at += line) __builtin_prefetch(&block->lengths[at]);
+    if (file_.mapping() != nullptr) {
+      prefetch_mapped(sequence);
+    } else if (const record_block* block = cache_.find(sequence / record_block::records)) {
+      // The lengths from there on fill one line.
+      const std::size_t entry = sequence % record_block::records / record_block::stride;
+      __builtin_prefetch(&block->starts[entry]);
+      __builtin_prefetch(&block->lengths[entry * record_block::stride]);
+    }
   }
 
   /// Digest of all lengths, read with all threads.
@@ -288,6 +291,15 @@ class megatron_index {
  private:
   [[nodiscard]] std::uint64_t blocks() const noexcept {
     return ceil_div(header_.sequences, record_block::records);
+  }
+
+  /// The length, and the two pointers that it is checked against.
+  void prefetch_mapped(std::uint64_t sequence) const noexcept {
+    if (sequence >= header_.sequences) return;
+    const std::byte* const pointers = file_.mapping() + header_.pointer_offset(sequence);
+    __builtin_prefetch(file_.mapping() + header_.length_offset(sequence));
+    __builtin_prefetch(pointers);
+    __builtin_prefetch(pointers + 2 * sizeof(std::uint64_t) - 1);
   }
 
   [[nodiscard]] const record_block* find_block(std::uint64_t sequence) const {
@@ -600,7 +612,7 @@ class megatron_source {
     // Random ids miss the caches: asking for a few records ahead lets the misses overlap.
     constexpr std::size_t ahead = 16;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (i + ahead < ids.size()) __builtin_prefetch(self_->index.address_of(ids[i + ahead]));
+      if (i + ahead < ids.size()) self_->index.prefetch_length(ids[i + ahead]);
       out[i] = detail::unmasked_shape(self_->index.length(ids[i]));
     }
   }
