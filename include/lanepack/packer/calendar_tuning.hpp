@@ -205,7 +205,9 @@ namespace detail {
 /// Largest integer whose square is at most `value`.
 [[nodiscard]] constexpr std::uint64_t integer_root(uint128 value) noexcept {
   std::uint64_t root = 0;
-  for (std::uint64_t bit = std::uint64_t{1} << 63; bit != 0; bit >>= 1) {
+  std::uint64_t bit = std::uint64_t{1} << 63;
+  while (bit > 1 && static_cast<uint128>(bit) * bit > value) bit >>= 1;
+  for (; bit != 0; bit >>= 1) {
     const std::uint64_t next = root | bit;
     if (static_cast<uint128>(next) * next <= value) root = next;
   }

@@ -5,10 +5,13 @@
 /// arrival.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lanepack/core/config.hpp>
@@ -18,12 +21,31 @@
 
 namespace lanepack::inline LANEPACK_ABI {
 
+namespace detail {
+
+/// Number of ascending keys that are below `key`.
+/// @complexity  O(log keys), without a branch that depends on them.
+template <class Key>
+[[nodiscard]] std::size_t keys_below(std::span<const Key> keys, Key key) noexcept {
+  const Key* first = keys.data();
+  for (std::size_t left = keys.size(); left > 0;) {
+    const std::size_t half = (left + 1) / 2;
+    // Compilers make a conditional move of this form.
+    const Key* const next = first + half;
+    first = next[-1] < key ? next : first;
+    left -= half;
+  }
+  return static_cast<std::size_t>(first - keys.data());
+}
+
+}  // namespace detail
+
 /// A bounded number of records in two orders: by arrival, where a record has a `position`, and by
 /// (cost, arrival), where it has a `place`. Both count from 0 and change with `insert` and
 /// `take_picked` alone.
 ///
 /// A step inserts its arrivals, picks the records of its pack one by one, and takes them out. What
-/// is stored is canonical: `held()` and a buffer refilled from it are equal.
+/// is stored is canonical: `held()` and a buffer refilled from it have the same orders.
 ///
 /// @thread_safety  Const members may be called by any number of threads.
 class lookahead_buffer {
@@ -36,12 +58,10 @@ class lookahead_buffer {
                                    "1 to " + std::to_string(max_ordered_records));
     }
     held_.reserve(capacity);
+    numbers_.reserve(capacity);
     by_cost_.reserve(capacity);
-    place_of_.reserve(capacity);
-    picked_.reserve(capacity);
-    position_after_.reserve(capacity);
-    sums_.reserve(capacity + 1);
-    index();
+    picked_.assign(capacity / word_bits + 1, 0);
+    leaving_ = picked_;
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
@@ -52,6 +72,7 @@ class lookahead_buffer {
   [[nodiscard]] std::span<const candidate> held() const noexcept { return held_; }
 
   /// Record at a place: 0 is the cheapest.
+  /// @complexity  O(log size).
   [[nodiscard]] const candidate& at_place(std::size_t place) const noexcept {
     return held_[position(place)];
   }
@@ -60,40 +81,62 @@ class lookahead_buffer {
     LANEPACK_ASSERT(place < size());
     return by_cost_[place] >> detail::order_index_bits;
   }
+  /// True where the record at one place arrived before that at another.
+  [[nodiscard]] bool is_older(std::size_t place, std::size_t other) const noexcept {
+    return number(place) < number(other);
+  }
   /// Position of the record at a place.
+  /// @complexity  O(log size).
   [[nodiscard]] std::size_t position(std::size_t place) const noexcept {
-    LANEPACK_ASSERT(place < size());
-    return static_cast<std::size_t>(by_cost_[place] & detail::order_index_mask);
+    return position_of(number(place));
   }
   /// Place of the record at a position.
+  /// @complexity  O(log size).
   [[nodiscard]] std::size_t place(std::size_t position) const noexcept {
     LANEPACK_ASSERT(position < size());
-    return place_of_[position];
+    return below(key(held_[position].cost, numbers_[position]));
   }
 
   /// Number of records that cost less than `cost`: the first place that does not.
   /// @complexity  O(log size).
   [[nodiscard]] std::size_t count_below(std::uint64_t cost) const noexcept {
-    return static_cast<std::size_t>(
-        std::partition_point(
-            by_cost_.begin(), by_cost_.end(),
-            [cost](std::uint64_t key) { return (key >> detail::order_index_bits) < cost; }) -
-        by_cost_.begin());
+    return below(key(std::min(cost, detail::order_cost_mask), 0));
   }
 
+  /// Sum of the costs of the records at the first `count` places.
+  /// @complexity  O(count).
+  [[nodiscard]] std::uint64_t sum_of_first(std::size_t count) const noexcept {
+    LANEPACK_ASSERT(count <= size());
+    std::uint64_t sum = 0;
+    for (const std::uint64_t key : std::span(by_cost_).first(count)) {
+      sum += key >> detail::order_index_bits;
+    }
+    return sum;
+  }
   /// Sum of the costs of the `count` cheapest records that are not picked.
   /// @pre  `count` such records are held.
-  /// @complexity  O(records picked).
+  /// @complexity  O(count + records picked).
   [[nodiscard]] std::uint64_t cheapest_sum(std::size_t count) const noexcept {
+    const std::size_t end = end_of_cheapest(count);
+    std::uint64_t sum = sum_of_first(end);
+    for (const std::uint32_t place : picked_places_) {
+      if (place >= end) break;
+      sum -= cost(place);
+    }
+    return sum;
+  }
+  /// One more than the last place of the `count` cheapest records that are not picked; 0 for none.
+  /// @pre  `count` such records are held.
+  /// @complexity  O(records picked).
+  [[nodiscard]] std::size_t end_of_cheapest(std::size_t count) const noexcept {
     LANEPACK_ASSERT(count + picked_places_.size() <= size());
+    if (count == 0) return 0;
     std::size_t end = count;
-    std::uint64_t picked = 0;
     for (const std::uint32_t place : picked_places_) {
       if (place >= end) break;
       ++end;
-      picked += cost(place);
     }
-    return sums_[end] - picked;
+    return end;
   }
 
   /// Adds arrivals.
@@ -120,39 +163,62 @@ class lookahead_buffer {
                                   std::to_string(before->arrival) + ", expected a later one");
       }
     }
-    const std::size_t before = size();
+    if (arrivals.size() > max_ordered_records - next_number_) renumber();
+    arrived_.clear();
     for (const candidate& record : arrivals) {
-      by_cost_.push_back((record.cost << detail::order_index_bits) | held_.size());
-      held_.push_back(record);
+      arrived_.push_back(key(record.cost, next_number_));
+      numbers_.push_back(next_number_++);
     }
-    const auto middle = by_cost_.begin() + static_cast<std::ptrdiff_t>(before);
-    std::sort(middle, by_cost_.end());
-    merge(before);
-    index();
+    held_.insert(held_.end(), arrivals.begin(), arrivals.end());
+    std::sort(arrived_.begin(), arrived_.end());
+    merge_arrived();
   }
 
   /// Marks the record at a place, which must not be marked, as part of the next pack.
   /// @complexity  O(records picked).
   void pick(std::size_t place) {
     LANEPACK_ASSERT(!is_picked(place));
-    picked_[position(place)] = 1;
-    const auto key = static_cast<std::uint32_t>(place);
-    picked_places_.insert(std::lower_bound(picked_places_.begin(), picked_places_.end(), key), key);
+    picked_[place / word_bits] |= bit(place);
     picked_cost_ += cost(place);
+    std::size_t at = picked_places_.size();
+    picked_places_.push_back(0);
+    for (; at > 0 && picked_places_[at - 1] > place; --at) {
+      picked_places_[at] = picked_places_[at - 1];
+    }
+    picked_places_[at] = static_cast<std::uint32_t>(place);
   }
 
   /// Takes a mark back.
   /// @complexity  O(records picked).
   void unpick(std::size_t place) {
     LANEPACK_ASSERT(is_picked(place));
-    picked_[position(place)] = 0;
-    const auto key = static_cast<std::uint32_t>(place);
-    picked_places_.erase(std::lower_bound(picked_places_.begin(), picked_places_.end(), key));
+    picked_[place / word_bits] &= ~bit(place);
     picked_cost_ -= cost(place);
+    std::size_t at = picked_places_.size() - 1;
+    std::uint32_t above = picked_places_[at];
+    for (; above != place; --at) std::swap(above, picked_places_[at - 1]);
+    picked_places_.pop_back();
   }
 
   [[nodiscard]] bool is_picked(std::size_t place) const noexcept {
-    return picked_[position(place)] != 0;
+    LANEPACK_ASSERT(place < size());
+    return (picked_[place / word_bits] & bit(place)) != 0;
+  }
+  /// The first place at or after `place` that is not picked; `size()` or more if there is none.
+  [[nodiscard]] std::size_t unpicked_from(std::size_t place) const noexcept {
+    std::size_t word = place / word_bits;
+    std::uint64_t unpicked = ~picked_[word] & (~std::uint64_t{0} << (place % word_bits));
+    // No place from `size()` on is picked.
+    while (unpicked == 0 && ++word < picked_.size()) unpicked = ~picked_[word];
+    return word * word_bits + static_cast<std::size_t>(std::countr_zero(unpicked));
+  }
+  /// One more than the last place before `end` that is not picked; 0 if there is none.
+  [[nodiscard]] std::size_t end_of_unpicked_before(std::size_t end) const noexcept {
+    LANEPACK_ASSERT(end <= size());
+    std::size_t word = end / word_bits;
+    std::uint64_t unpicked = ~picked_[word] & (bit(end) - 1);
+    while (unpicked == 0 && word > 0) unpicked = ~picked_[--word];
+    return word * word_bits + static_cast<std::size_t>(std::bit_width(unpicked));
   }
   /// Places of the picked records, ascending.
   [[nodiscard]] std::span<const std::uint32_t> picked() const noexcept { return picked_places_; }
@@ -162,80 +228,118 @@ class lookahead_buffer {
   /// Appends the picked records to `out` as one pack, in arrival order, and removes them.
   /// @complexity  O(size).
   void take_picked(pack_list& out) {
-    position_after_.resize(size());
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < size(); ++i) {
-      position_after_[i] = static_cast<std::uint32_t>(kept);
-      if (picked_[i] != 0) {
-        out.add(held_[i]);
-      } else {
-        if (kept != i) held_[kept] = held_[i];
-        ++kept;
+    for (const std::uint32_t place : picked_places_) {
+      const std::size_t leaving = position(place);
+      leaving_[leaving / word_bits] |= bit(leaving);
+    }
+    positions_.clear();
+    for (std::size_t word = 0; word * word_bits < size(); ++word) {
+      for (std::uint64_t bits = std::exchange(leaving_[word], 0); bits != 0; bits &= bits - 1) {
+        const std::size_t position =
+            word * word_bits + static_cast<std::size_t>(std::countr_zero(bits));
+        out.add(held_[position]);
+        positions_.push_back(static_cast<std::uint32_t>(position));
       }
     }
     out.close();
-    std::size_t to = 0;
-    for (const std::uint64_t key : by_cost_) {
-      const std::uint64_t from = key & detail::order_index_mask;
-      if (picked_[from] != 0) continue;
-      by_cost_[to++] = (key & ~detail::order_index_mask) | position_after_[from];
-    }
-    held_.resize(kept);
-    by_cost_.resize(kept);
-    picked_places_.clear();
-    picked_cost_ = 0;
-    index();
+    remove(held_, positions_);
+    remove(numbers_, positions_);
+    remove(by_cost_, picked_places_);
+    unpick_all();
   }
 
   /// Empties the buffer and keeps its memory.
   void clear() noexcept {
     held_.clear();
+    numbers_.clear();
     by_cost_.clear();
-    picked_places_.clear();
-    picked_cost_ = 0;
-    index();
+    unpick_all();
   }
 
  private:
-  /// Merges the sorted keys before `middle` with those after it.
-  void merge(std::size_t middle) {
-    arrived_.assign(by_cost_.begin() + static_cast<std::ptrdiff_t>(middle), by_cost_.end());
-    std::size_t from = middle;
-    std::size_t to = by_cost_.size();
-    for (std::size_t left = arrived_.size(); left > 0;) {
-      const bool old_is_larger = from > 0 && by_cost_[from - 1] > arrived_[left - 1];
-      by_cost_[--to] = old_is_larger ? by_cost_[--from] : arrived_[--left];
+  static constexpr std::size_t word_bits = 64;
+
+  [[nodiscard]] static constexpr std::uint64_t bit(std::size_t place) noexcept {
+    return std::uint64_t{1} << (place % word_bits);
+  }
+  [[nodiscard]] static constexpr std::uint64_t key(std::uint64_t cost,
+                                                   std::uint32_t number) noexcept {
+    return (cost << detail::order_index_bits) | number;
+  }
+  [[nodiscard]] std::uint32_t number(std::size_t place) const noexcept {
+    LANEPACK_ASSERT(place < size());
+    return static_cast<std::uint32_t>(by_cost_[place] & detail::order_index_mask);
+  }
+
+  /// Merges the sorted keys of arrivals with those held.
+  void merge_arrived() {
+    const std::size_t before = by_cost_.size();
+    by_cost_.resize(before + arrived_.size());
+    const auto begin = by_cost_.begin();
+    const auto old = std::span<const std::uint64_t>(by_cost_).first(before);
+    auto end = begin + static_cast<std::ptrdiff_t>(before);
+    for (std::size_t left = arrived_.size(); left > 0; --left) {
+      const std::uint64_t arrival = arrived_[left - 1];
+      // From `end` on all keys are above the arrival, wherever they stand by now.
+      const auto above = begin + static_cast<std::ptrdiff_t>(detail::keys_below(old, arrival));
+      const auto to = std::copy_backward(above, end, end + static_cast<std::ptrdiff_t>(left));
+      *(to - 1) = arrival;
+      end = above;
     }
   }
 
-  /// Recomputes what follows from `held_` and `by_cost_`; capacity is reserved.
-  void index() noexcept {
-    place_of_.resize(held_.size());
-    picked_.assign(held_.size(), 0);
-    sums_.resize(held_.size() + 1);
-    std::uint64_t sum = 0;
-    for (std::size_t place = 0; place < held_.size(); ++place) {
-      sums_[place] = sum;
-      sum += by_cost_[place] >> detail::order_index_bits;
-      place_of_[by_cost_[place] & detail::order_index_mask] = static_cast<std::uint32_t>(place);
+  /// Numbers the records held from 0, so that there are numbers for later ones.
+  void renumber() {
+    for (std::uint64_t& key : by_cost_) {
+      const std::uint64_t number = key & detail::order_index_mask;
+      key = key - number + position_of(static_cast<std::uint32_t>(number));
     }
-    sums_[held_.size()] = sum;
+    std::iota(numbers_.begin(), numbers_.end(), 0U);
+    next_number_ = static_cast<std::uint32_t>(numbers_.size());
+  }
+
+  /// Removes the elements at ascending places.
+  template <class T>
+  static void remove(std::vector<T>& from, std::span<const std::uint32_t> places) {
+    if (places.empty()) return;
+    T* to = from.data() + places.front();
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::size_t next = i + 1 < places.size() ? places[i + 1] : from.size();
+      for (std::size_t at = places[i] + std::size_t{1}; at < next; ++at) *to++ = from[at];
+    }
+    from.resize(from.size() - places.size());
+  }
+
+  void unpick_all() noexcept {
+    for (const std::uint32_t place : picked_places_) picked_[place / word_bits] = 0;
+    picked_places_.clear();
+    picked_cost_ = 0;
+  }
+
+  /// Number of keys below one.
+  [[nodiscard]] std::size_t below(std::uint64_t key) const noexcept {
+    return detail::keys_below(std::span(by_cost_), key);
+  }
+  [[nodiscard]] std::size_t position_of(std::uint32_t number) const noexcept {
+    return detail::keys_below(std::span(numbers_), number);
   }
 
   std::size_t capacity_;
   std::vector<candidate> held_;
-  /// Keys of (cost, position); positions follow arrivals, so their order is that of (cost,
+  /// Numbers of the records by position: ascending, with gaps where records were taken.
+  std::vector<std::uint32_t> numbers_;
+  std::uint32_t next_number_ = 0;
+  /// Keys of (cost, number) by place; numbers follow arrivals, so their order is that of (cost,
   /// arrival).
   std::vector<std::uint64_t> by_cost_;
-  std::vector<std::uint64_t> arrived_;
-  std::vector<std::uint32_t> place_of_;
-  /// sums_[m] is the cost of the m cheapest records.
-  std::vector<std::uint64_t> sums_;
-  /// By position.
-  std::vector<std::uint8_t> picked_;
+  /// One bit a place.
+  std::vector<std::uint64_t> picked_;
   std::vector<std::uint32_t> picked_places_;
   std::uint64_t picked_cost_ = 0;
-  std::vector<std::uint32_t> position_after_;
+  // Scratch.
+  std::vector<std::uint64_t> arrived_;
+  std::vector<std::uint64_t> leaving_;
+  std::vector<std::uint32_t> positions_;
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI
