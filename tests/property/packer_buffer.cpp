@@ -77,7 +77,7 @@ TEST_CASE("packer: the lookahead buffer agrees with a sorted list after every op
         }
       }
       REQUIRE(buffer.picked_cost() == picked_cost);
-      REQUIRE(buffer.picked().size() == model.size() - left);
+      REQUIRE(buffer.picked_records() == model.size() - left);
 
       std::vector<std::uint64_t> taken;
       for (std::size_t place = 0; place < sorted.size(); ++place) {

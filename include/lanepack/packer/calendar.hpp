@@ -351,7 +351,7 @@ class calendar_policy {
     filler_.start(count);
     if (filler_.pick_due(buffer_, rule(), window.first_step) > 0) {
       const std::uint64_t all =
-          buffer_.picked_cost() + buffer_.cheapest_sum(buffer_.size() - buffer_.picked().size());
+          buffer_.picked_cost() + buffer_.cheapest_sum(buffer_.size() - buffer_.picked_records());
       filler_.complete(buffer_, all / *window.steps_to_drain, *caps_);
       return;
     }

@@ -166,7 +166,7 @@ class calendar_filler {
     if (ordinary == buffer.size()) return;
     const std::uint64_t ordinary_mean =
         ordinary == 0 ? 0 : buffer.sum_of_first(ordinary) / ordinary;
-    bool first = buffer.picked().empty();
+    bool first = buffer.picked_records() == 0;
     while (left_ > 0) {
       std::uint64_t beside = completed_cost_ - buffer.picked_cost() - dearest_of_cheapest(buffer);
       // Without this, two heavy records share a pack and burn the light ones that the next heavy
@@ -219,11 +219,11 @@ class calendar_filler {
                 std::uint64_t tolerance) {
     const auto distance = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; };
     exchangeable_.clear();
-    for (const std::uint32_t place : buffer.picked()) {
+    buffer.for_each_picked([this](std::size_t place) {
       if (std::find(fixed_.begin(), fixed_.end(), place) == fixed_.end()) {
-        exchangeable_.push_back(place);
+        exchangeable_.push_back(static_cast<std::uint32_t>(place));
       }
-    }
+    });
     for (int swaps = 0; swaps < max_swaps; ++swaps) {
       const std::uint64_t sum = buffer.picked_cost();
       std::uint64_t best = distance(sum, goal);

@@ -361,11 +361,11 @@ class calendar_trial {
     slot_cost_[index] += static_cast<uint128>(weight) * cost;
     std::uint64_t tokens = 0;
     std::uint64_t long_tokens = 0;
-    for (const std::uint32_t place : buffer.picked()) {
+    buffer.for_each_picked([&](std::size_t place) {
       const candidate& record = buffer.at_place(place);
       tokens += record.tokens;
       if (record.cost >= long_cost) long_tokens += record.tokens;
-    }
+    });
     slot_tokens_[index] += static_cast<uint128>(weight) * tokens;
     slot_long_tokens_[index] += static_cast<uint128>(weight) * long_tokens;
   }

@@ -117,25 +117,20 @@ class lookahead_buffer {
   /// @pre  `count` such records are held.
   /// @complexity  O(count + records picked).
   [[nodiscard]] std::uint64_t cheapest_sum(std::size_t count) const noexcept {
+    std::uint64_t sum = 0;
     const std::size_t end = end_of_cheapest(count);
-    std::uint64_t sum = sum_of_first(end);
-    for (const std::uint32_t place : picked_places_) {
-      if (place >= end) break;
-      sum -= cost(place);
+    for (std::size_t place = unpicked_from(0); place < end; place = unpicked_from(place + 1)) {
+      sum += cost(place);
     }
     return sum;
   }
   /// One more than the last place of the `count` cheapest records that are not picked; 0 for none.
   /// @pre  `count` such records are held.
-  /// @complexity  O(records picked).
+  /// @complexity  O(count + records picked).
   [[nodiscard]] std::size_t end_of_cheapest(std::size_t count) const noexcept {
-    LANEPACK_ASSERT(count + picked_places_.size() <= size());
-    if (count == 0) return 0;
-    std::size_t end = count;
-    for (const std::uint32_t place : picked_places_) {
-      if (place >= end) break;
-      ++end;
-    }
+    LANEPACK_ASSERT(count + picked_records_ <= size());
+    std::size_t end = 0;
+    for (; count > 0; --count) end = unpicked_from(end) + 1;
     return end;
   }
 
@@ -145,8 +140,8 @@ class lookahead_buffer {
   ///         and not taken; the buffer is then unchanged.
   /// @complexity  O(size + arrivals log arrivals).
   void insert(std::span<const candidate> arrivals) {
-    if (!picked_places_.empty()) {
-      detail::throw_state_error("lookahead buffer: found " + std::to_string(picked_places_.size()) +
+    if (picked_records_ != 0) {
+      detail::throw_state_error("lookahead buffer: found " + std::to_string(picked_records_) +
                                 " picked records at an insertion, expected none");
     }
     if (arrivals.size() > capacity_ - size()) {
@@ -175,29 +170,19 @@ class lookahead_buffer {
   }
 
   /// Marks the record at a place, which must not be marked, as part of the next pack.
-  /// @complexity  O(records picked).
-  void pick(std::size_t place) {
+  void pick(std::size_t place) noexcept {
     LANEPACK_ASSERT(!is_picked(place));
     picked_[place / word_bits] |= bit(place);
     picked_cost_ += cost(place);
-    std::size_t at = picked_places_.size();
-    picked_places_.push_back(0);
-    for (; at > 0 && picked_places_[at - 1] > place; --at) {
-      picked_places_[at] = picked_places_[at - 1];
-    }
-    picked_places_[at] = static_cast<std::uint32_t>(place);
+    ++picked_records_;
   }
 
   /// Takes a mark back.
-  /// @complexity  O(records picked).
-  void unpick(std::size_t place) {
+  void unpick(std::size_t place) noexcept {
     LANEPACK_ASSERT(is_picked(place));
     picked_[place / word_bits] &= ~bit(place);
     picked_cost_ -= cost(place);
-    std::size_t at = picked_places_.size() - 1;
-    std::uint32_t above = picked_places_[at];
-    for (; above != place; --at) std::swap(above, picked_places_[at - 1]);
-    picked_places_.pop_back();
+    --picked_records_;
   }
 
   [[nodiscard]] bool is_picked(std::size_t place) const noexcept {
@@ -220,31 +205,35 @@ class lookahead_buffer {
     while (unpicked == 0 && word > 0) unpicked = ~picked_[--word];
     return word * word_bits + static_cast<std::size_t>(std::bit_width(unpicked));
   }
-  /// Places of the picked records, ascending.
-  [[nodiscard]] std::span<const std::uint32_t> picked() const noexcept { return picked_places_; }
+  /// Number of records that are picked.
+  [[nodiscard]] std::size_t picked_records() const noexcept { return picked_records_; }
+  /// Calls `visit` with the place of every picked record, ascending.
+  template <class Visit>
+  void for_each_picked(Visit&& visit) const {
+    for_each_bit(picked_, visit);
+  }
   /// Sum of the costs of the picked records.
   [[nodiscard]] std::uint64_t picked_cost() const noexcept { return picked_cost_; }
 
   /// Appends the picked records to `out` as one pack, in arrival order, and removes them.
   /// @complexity  O(size).
   void take_picked(pack_list& out) {
-    for (const std::uint32_t place : picked_places_) {
+    places_.clear();
+    for_each_picked([this](std::size_t place) {
+      places_.push_back(static_cast<std::uint32_t>(place));
       const std::size_t leaving = position(place);
       leaving_[leaving / word_bits] |= bit(leaving);
-    }
+    });
     positions_.clear();
-    for (std::size_t word = 0; word * word_bits < size(); ++word) {
-      for (std::uint64_t bits = std::exchange(leaving_[word], 0); bits != 0; bits &= bits - 1) {
-        const std::size_t position =
-            word * word_bits + static_cast<std::size_t>(std::countr_zero(bits));
-        out.add(held_[position]);
-        positions_.push_back(static_cast<std::uint32_t>(position));
-      }
-    }
+    for_each_bit(leaving_, [&](std::size_t position) {
+      positions_.push_back(static_cast<std::uint32_t>(position));
+      out.add(held_[position]);
+    });
     out.close();
+    for (const std::uint32_t position : positions_) leaving_[position / word_bits] = 0;
     remove(held_, positions_);
     remove(numbers_, positions_);
-    remove(by_cost_, picked_places_);
+    remove(by_cost_, places_);
     unpick_all();
   }
 
@@ -310,9 +299,18 @@ class lookahead_buffer {
     from.resize(from.size() - places.size());
   }
 
+  template <class Visit>
+  static void for_each_bit(std::span<const std::uint64_t> words, Visit&& visit) {
+    for (std::size_t word = 0; word < words.size(); ++word) {
+      for (std::uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
+        visit(word * word_bits + static_cast<std::size_t>(std::countr_zero(bits)));
+      }
+    }
+  }
+
   void unpick_all() noexcept {
-    for (const std::uint32_t place : picked_places_) picked_[place / word_bits] = 0;
-    picked_places_.clear();
+    std::fill(picked_.begin(), picked_.end(), 0);
+    picked_records_ = 0;
     picked_cost_ = 0;
   }
 
@@ -334,11 +332,12 @@ class lookahead_buffer {
   std::vector<std::uint64_t> by_cost_;
   /// One bit a place.
   std::vector<std::uint64_t> picked_;
-  std::vector<std::uint32_t> picked_places_;
+  std::size_t picked_records_ = 0;
   std::uint64_t picked_cost_ = 0;
   // Scratch.
   std::vector<std::uint64_t> arrived_;
   std::vector<std::uint64_t> leaving_;
+  std::vector<std::uint32_t> places_;
   std::vector<std::uint32_t> positions_;
 };
 
