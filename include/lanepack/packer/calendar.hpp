@@ -103,7 +103,11 @@ class calendar_policy {
     buffer_.take_picked(out);
   }
 
-  [[nodiscard]] std::span<const candidate> held() const noexcept { return buffer_.held(); }
+  /// Lists what is held; valid until the next call on this object.
+  [[nodiscard]] std::span<const candidate> held() const {
+    buffer_.list(listed_);
+    return listed_;
+  }
 
   /// The tuning, what it belongs to, and what the lane has counted.
   [[nodiscard]] policy_state save() const {
@@ -297,7 +301,7 @@ class calendar_policy {
     if (needed > buffer_.capacity()) {
       // Steps ahead of a change may already have the other count.
       lookahead_buffer larger(needed);
-      larger.insert(buffer_.held());
+      larger.insert(held());
       buffer_ = std::move(larger);
     }
     buffer_.insert(arrivals);
@@ -356,7 +360,7 @@ class calendar_policy {
       return;
     }
     costs_.clear();
-    for (const candidate& record : buffer_.held()) costs_.push_back(record.cost);
+    for (std::size_t q = 0; q < buffer_.size(); ++q) costs_.push_back(buffer_.at(q).cost);
     const partition_view packs = partitioner_.partition(costs_, count);
     for (const std::uint32_t position : packs[0]) buffer_.pick(buffer_.place(position));
   }
@@ -365,6 +369,8 @@ class calendar_policy {
   std::shared_ptr<const calendar_caps> caps_;
   std::uint32_t records_per_pack_;
   lookahead_buffer buffer_;
+  /// What `held` shows.
+  mutable std::vector<candidate> listed_;
   detail::calendar_filler filler_;
   balanced_partitioner partitioner_;
   std::vector<std::uint64_t> costs_;

@@ -65,14 +65,13 @@ class calendar_filler {
 
   /// Marks only records that have to leave in this step; returns their number.
   std::uint32_t pick_due(lookahead_buffer& buffer, const displacement_rule& rule, step_index step) {
-    const std::span<const candidate> held = buffer.held();
     std::size_t due = 0;
-    for (std::size_t q = 0; q < held.size(); ++q) {
-      const std::uint64_t age = step - held[q].admitted;
+    for (std::size_t q = 0; q < buffer.size(); ++q) {
+      const std::uint64_t age = step - buffer.at(q).admitted;
       LANEPACK_ASSERT(age <= rule.max_steps);
       const std::uint64_t served = (rule.max_steps - age) * rule.min_records_per_pack;
       // Later records have at least as many steps left.
-      if (served >= held.size()) break;
+      if (served >= buffer.size()) break;
       if (q + 1 > served) due = std::max(due, static_cast<std::size_t>(q + 1 - served));
     }
     LANEPACK_ASSERT(due <= left_);
@@ -146,14 +145,14 @@ class calendar_filler {
   /// Records above the overdue age that fit, oldest first.
   void pick_overdue(lookahead_buffer& buffer, const calendar_slot& slot,
                     const calendar_tuning& tuning, step_index step) {
-    const std::span<const candidate> held = buffer.held();
-    for (std::size_t q = 0; q < held.size() && left_ > 0; ++q) {
-      if (step - held[q].admitted < tuning.overdue_steps) break;
+    for (std::size_t q = 0; q < buffer.size() && left_ > 0; ++q) {
+      const candidate& record = buffer.at(q);
+      if (step - record.admitted < tuning.overdue_steps) break;
       const std::size_t place = buffer.place(q);
       examined_ = q + 1;
       if (buffer.is_picked(place)) continue;
       const std::uint64_t dearest = dearest_of_cheapest(buffer);
-      const std::uint64_t more = held[q].cost > dearest ? held[q].cost - dearest : 0;
+      const std::uint64_t more = record.cost > dearest ? record.cost - dearest : 0;
       if (completed_cost_ + more > slot.cap) continue;
       pick(buffer, place);
       fixed_.push_back(static_cast<std::uint32_t>(place));
@@ -200,10 +199,9 @@ class calendar_filler {
   }
 
   void pick_oldest(lookahead_buffer& buffer, const calendar_slot& slot, std::uint64_t heavy) {
-    const std::span<const candidate> held = buffer.held();
     std::size_t offers = 0;
-    for (std::size_t q = 0; q < held.size() && left_ > 0 && offers < max_offers; ++q) {
-      const std::uint64_t cost = held[q].cost;
+    for (std::size_t q = 0; q < buffer.size() && left_ > 0 && offers < max_offers; ++q) {
+      const std::uint64_t cost = buffer.at(q).cost;
       if (cost >= heavy || (q < examined_ && buffer.is_picked(buffer.place(q)))) continue;
       ++offers;
       // A record that took all the room would leave the cheapest to complete the pack, and a lane

@@ -205,9 +205,13 @@ namespace detail {
 /// Largest integer whose square is at most `value`.
 [[nodiscard]] constexpr std::uint64_t integer_root(uint128 value) noexcept {
   std::uint64_t root = 0;
-  std::uint64_t bit = std::uint64_t{1} << 63;
-  while (bit > 1 && static_cast<uint128>(bit) * bit > value) bit >>= 1;
-  for (; bit != 0; bit >>= 1) {
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  const auto low = static_cast<std::uint64_t>(value);
+  const auto width =
+      static_cast<unsigned>(high != 0 ? 64 + std::bit_width(high) : std::bit_width(low));
+  // The root has half the bits, rounded up.
+  for (std::uint64_t bit = std::uint64_t{1} << (width == 0 ? 0 : (width - 1) / 2); bit != 0;
+       bit >>= 1) {
     const std::uint64_t next = root | bit;
     if (static_cast<uint128>(next) * next <= value) root = next;
   }

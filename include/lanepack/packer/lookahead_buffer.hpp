@@ -8,10 +8,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <lanepack/core/config.hpp>
@@ -25,13 +23,13 @@ namespace detail {
 
 /// Number of ascending keys that are below `key`.
 /// @complexity  O(log keys), without a branch that depends on them.
-template <class Key>
-[[nodiscard]] std::size_t keys_below(std::span<const Key> keys, Key key) noexcept {
-  const Key* first = keys.data();
+[[nodiscard]] inline std::size_t keys_below(std::span<const std::uint64_t> keys,
+                                            std::uint64_t key) noexcept {
+  const std::uint64_t* first = keys.data();
   for (std::size_t left = keys.size(); left > 0;) {
     const std::size_t half = (left + 1) / 2;
     // Compilers make a conditional move of this form.
-    const Key* const next = first + half;
+    const std::uint64_t* const next = first + half;
     first = next[-1] < key ? next : first;
     left -= half;
   }
@@ -44,8 +42,9 @@ template <class Key>
 /// (cost, arrival), where it has a `place`. Both count from 0 and change with `insert` and
 /// `take_picked` alone.
 ///
-/// A step inserts its arrivals, picks the records of its pack one by one, and takes them out. What
-/// is stored is canonical: `held()` and a buffer refilled from it have the same orders.
+/// A step inserts its arrivals, picks the records of its pack one by one, and takes them out.
+/// Records stay where they were written until they are taken; what moves are numbers of 8 bytes.
+/// What is held is canonical: a buffer refilled from `list` has the same orders.
 ///
 /// @thread_safety  Const members may be called by any number of threads.
 class lookahead_buffer {
@@ -57,24 +56,33 @@ class lookahead_buffer {
       detail::throw_invalid_option("capacity of the lookahead buffer", std::to_string(capacity),
                                    "1 to " + std::to_string(max_ordered_records));
     }
-    held_.reserve(capacity);
-    numbers_.reserve(capacity);
+    records_.resize(capacity);
+    free_.reserve(capacity);
+    by_arrival_.reserve(capacity);
     by_cost_.reserve(capacity);
     picked_.assign(capacity / word_bits + 1, 0);
     leaving_ = picked_;
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] std::size_t size() const noexcept { return held_.size(); }
-  [[nodiscard]] bool empty() const noexcept { return held_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return by_arrival_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return by_arrival_.empty(); }
 
-  /// Records by position: the oldest first.
-  [[nodiscard]] std::span<const candidate> held() const noexcept { return held_; }
+  /// Record at a position: 0 is the oldest.
+  [[nodiscard]] const candidate& at(std::size_t position) const noexcept {
+    LANEPACK_ASSERT(position < size());
+    return records_[static_cast<std::size_t>(by_arrival_[position] & detail::order_index_mask)];
+  }
+  /// Sets `out` to the records in order of arrival.
+  void list(std::vector<candidate>& out) const {
+    out.resize(size());
+    for (std::size_t position = 0; position < size(); ++position) out[position] = at(position);
+  }
 
   /// Record at a place: 0 is the cheapest.
   /// @complexity  O(log size).
   [[nodiscard]] const candidate& at_place(std::size_t place) const noexcept {
-    return held_[position(place)];
+    return at(position(place));
   }
   /// Cost of the record at a place.
   [[nodiscard]] std::uint64_t cost(std::size_t place) const noexcept {
@@ -93,8 +101,7 @@ class lookahead_buffer {
   /// Place of the record at a position.
   /// @complexity  O(log size).
   [[nodiscard]] std::size_t place(std::size_t position) const noexcept {
-    LANEPACK_ASSERT(position < size());
-    return below(key(held_[position].cost, numbers_[position]));
+    return below(key(at(position).cost, by_arrival_[position] >> detail::order_index_bits));
   }
 
   /// Number of records that cost less than `cost`: the first place that does not.
@@ -117,10 +124,10 @@ class lookahead_buffer {
   /// @pre  `count` such records are held.
   /// @complexity  O(count + records picked).
   [[nodiscard]] std::uint64_t cheapest_sum(std::size_t count) const noexcept {
-    std::uint64_t sum = 0;
     const std::size_t end = end_of_cheapest(count);
-    for (std::size_t place = unpicked_from(0); place < end; place = unpicked_from(place + 1)) {
-      sum += cost(place);
+    std::uint64_t sum = sum_of_first(end);
+    if (end != count) {
+      for_each_picked([&](std::size_t place) { sum -= place < end ? cost(place) : 0; });
     }
     return sum;
   }
@@ -129,9 +136,12 @@ class lookahead_buffer {
   /// @complexity  O(count + records picked).
   [[nodiscard]] std::size_t end_of_cheapest(std::size_t count) const noexcept {
     LANEPACK_ASSERT(count + picked_records_ <= size());
-    std::size_t end = 0;
-    for (; count > 0; --count) end = unpicked_from(end) + 1;
-    return end;
+    std::size_t end = count;
+    for (;;) {
+      const std::size_t next = count + picked_before(end);
+      if (next == end) return end;
+      end = next;
+    }
   }
 
   /// Adds arrivals.
@@ -151,7 +161,7 @@ class lookahead_buffer {
     }
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
       const candidate* const before =
-          i > 0 ? &arrivals[i - 1] : (held_.empty() ? nullptr : &held_.back());
+          i > 0 ? &arrivals[i - 1] : (empty() ? nullptr : &at(size() - 1));
       if (before != nullptr && before->arrival >= arrivals[i].arrival) {
         detail::throw_state_error("lookahead buffer: found arrival " +
                                   std::to_string(arrivals[i].arrival) + " after " +
@@ -162,9 +172,8 @@ class lookahead_buffer {
     arrived_.clear();
     for (const candidate& record : arrivals) {
       arrived_.push_back(key(record.cost, next_number_));
-      numbers_.push_back(next_number_++);
+      by_arrival_.push_back((next_number_++ << detail::order_index_bits) | store(record));
     }
-    held_.insert(held_.end(), arrivals.begin(), arrivals.end());
     std::sort(arrived_.begin(), arrived_.end());
     merge_arrived();
   }
@@ -227,20 +236,23 @@ class lookahead_buffer {
     positions_.clear();
     for_each_bit(leaving_, [&](std::size_t position) {
       positions_.push_back(static_cast<std::uint32_t>(position));
-      out.add(held_[position]);
+      const std::uint64_t slot = by_arrival_[position] & detail::order_index_mask;
+      out.add(records_[static_cast<std::size_t>(slot)]);
+      free_.push_back(static_cast<std::uint32_t>(slot));
     });
     out.close();
     for (const std::uint32_t position : positions_) leaving_[position / word_bits] = 0;
-    remove(held_, positions_);
-    remove(numbers_, positions_);
+    remove(by_arrival_, positions_);
     remove(by_cost_, places_);
     unpick_all();
   }
 
   /// Empties the buffer and keeps its memory.
   void clear() noexcept {
-    held_.clear();
-    numbers_.clear();
+    by_arrival_.clear();
+    free_.clear();
+    stored_ = 0;
+    next_number_ = 0;
     by_cost_.clear();
     unpick_all();
   }
@@ -252,12 +264,25 @@ class lookahead_buffer {
     return std::uint64_t{1} << (place % word_bits);
   }
   [[nodiscard]] static constexpr std::uint64_t key(std::uint64_t cost,
-                                                   std::uint32_t number) noexcept {
+                                                   std::uint64_t number) noexcept {
     return (cost << detail::order_index_bits) | number;
   }
-  [[nodiscard]] std::uint32_t number(std::size_t place) const noexcept {
+  [[nodiscard]] std::uint64_t number(std::size_t place) const noexcept {
     LANEPACK_ASSERT(place < size());
-    return static_cast<std::uint32_t>(by_cost_[place] & detail::order_index_mask);
+    return by_cost_[place] & detail::order_index_mask;
+  }
+
+  /// Writes a record where there is room; returns its slot.
+  std::uint32_t store(const candidate& record) {
+    std::uint32_t slot = stored_;
+    if (free_.empty()) {
+      ++stored_;
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+    }
+    records_[slot] = record;
+    return slot;
   }
 
   /// Merges the sorted keys of arrivals with those held.
@@ -281,17 +306,19 @@ class lookahead_buffer {
   void renumber() {
     for (std::uint64_t& key : by_cost_) {
       const std::uint64_t number = key & detail::order_index_mask;
-      key = key - number + position_of(static_cast<std::uint32_t>(number));
+      key = key - number + position_of(number);
     }
-    std::iota(numbers_.begin(), numbers_.end(), 0U);
-    next_number_ = static_cast<std::uint32_t>(numbers_.size());
+    for (std::size_t position = 0; position < size(); ++position) {
+      by_arrival_[position] &= detail::order_index_mask;
+      by_arrival_[position] |= position << detail::order_index_bits;
+    }
+    next_number_ = size();
   }
 
   /// Removes the elements at ascending places.
-  template <class T>
-  static void remove(std::vector<T>& from, std::span<const std::uint32_t> places) {
+  static void remove(std::vector<std::uint64_t>& from, std::span<const std::uint32_t> places) {
     if (places.empty()) return;
-    T* to = from.data() + places.front();
+    std::uint64_t* to = from.data() + places.front();
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::size_t next = i + 1 < places.size() ? places[i + 1] : from.size();
       for (std::size_t at = places[i] + std::size_t{1}; at < next; ++at) *to++ = from[at];
@@ -314,19 +341,33 @@ class lookahead_buffer {
     picked_cost_ = 0;
   }
 
+  /// Number of records picked at the first `count` places.
+  [[nodiscard]] std::size_t picked_before(std::size_t count) const noexcept {
+    if (picked_records_ == 0) return 0;
+    std::size_t picked = 0;
+    std::size_t word = 0;
+    for (; word < count / word_bits; ++word) {
+      picked += static_cast<std::size_t>(std::popcount(picked_[word]));
+    }
+    return picked + static_cast<std::size_t>(std::popcount(picked_[word] & (bit(count) - 1)));
+  }
+
   /// Number of keys below one.
   [[nodiscard]] std::size_t below(std::uint64_t key) const noexcept {
-    return detail::keys_below(std::span(by_cost_), key);
+    return detail::keys_below(by_cost_, key);
   }
-  [[nodiscard]] std::size_t position_of(std::uint32_t number) const noexcept {
-    return detail::keys_below(std::span(numbers_), number);
+  [[nodiscard]] std::size_t position_of(std::uint64_t number) const noexcept {
+    return detail::keys_below(by_arrival_, number << detail::order_index_bits);
   }
 
   std::size_t capacity_;
-  std::vector<candidate> held_;
-  /// Numbers of the records by position: ascending, with gaps where records were taken.
-  std::vector<std::uint32_t> numbers_;
-  std::uint32_t next_number_ = 0;
+  /// In slots; `free_` are those of the first `stored_` that are not in use.
+  std::vector<candidate> records_;
+  std::vector<std::uint32_t> free_;
+  std::uint32_t stored_ = 0;
+  /// (number, slot) by position; numbers ascend, with gaps where records were taken.
+  std::vector<std::uint64_t> by_arrival_;
+  std::uint64_t next_number_ = 0;
   /// Keys of (cost, number) by place; numbers follow arrivals, so their order is that of (cost,
   /// arrival).
   std::vector<std::uint64_t> by_cost_;

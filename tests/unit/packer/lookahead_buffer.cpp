@@ -33,8 +33,8 @@ TEST_CASE("packer: the lookahead buffer orders by cost and by arrival", "[packer
   buffer.insert(std::vector{record(6, 20), record(9, 70)});
   REQUIRE(buffer.size() == 5);
   REQUIRE(arrivals_by_place(buffer) == std::vector<std::uint64_t>{2, 6, 1, 5, 9});
-  REQUIRE(buffer.held().front().arrival == 1);
-  REQUIRE(buffer.held().back().arrival == 9);
+  REQUIRE(buffer.at(0).arrival == 1);
+  REQUIRE(buffer.at(4).arrival == 9);
   REQUIRE(buffer.cost(2) == 50);
   REQUIRE(buffer.position(0) == 1);
   REQUIRE(buffer.place(0) == 2);
