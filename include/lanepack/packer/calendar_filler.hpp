@@ -237,14 +237,23 @@ class calendar_filler {
         out = i;
         in = place;
       };
+      // What a dearer record is exchanged for is dearer too, so that `split` moves up.
+      std::size_t split = 0;
+      std::size_t above = 0;
       for (std::size_t i = 0; i < exchangeable_.size(); ++i) {
         const std::uint64_t others = sum - buffer.cost(exchangeable_[i]);
-        const std::size_t split = buffer.count_below(goal > others ? goal - others : 0);
-        const std::size_t above = buffer.unpicked_from(split);
+        const std::uint64_t wanted = goal > others ? goal - others : 0;
+        const bool moved = i == 0 || buffer.cost(split) < wanted;
+        if (moved) {
+          split = buffer.count_below(wanted);
+          above = buffer.unpicked_from(split);
+        }
         if (above < buffer.size()) offer(i, others + buffer.cost(above), above);
-        const std::size_t end_below = buffer.end_of_unpicked_before(split);
-        if (end_below > 0) offer(i, others + buffer.cost(end_below - 1), end_below - 1);
-        // The dearer ones would be exchanged for the same record, which brings less.
+        if (moved) {
+          const std::size_t end_below = buffer.end_of_unpicked_before(split);
+          if (end_below > 0) offer(i, others + buffer.cost(end_below - 1), end_below - 1);
+        }
+        // The record below brings less for the dearer ones, and there is none above.
         if (above >= buffer.size()) break;
       }
       if (in == none) return;
