@@ -111,14 +111,11 @@ class lookahead_buffer {
   }
 
   /// Sum of the costs of the records at the first `count` places.
-  /// @complexity  O(count).
+  /// @complexity  O(count) or O(size - count), whichever is less.
   [[nodiscard]] std::uint64_t sum_of_first(std::size_t count) const noexcept {
     LANEPACK_ASSERT(count <= size());
-    std::uint64_t sum = 0;
-    for (const std::uint64_t key : std::span(by_cost_).first(count)) {
-      sum += key >> detail::order_index_bits;
-    }
-    return sum;
+    const std::span<const std::uint64_t> keys = by_cost_;
+    return count <= size() / 2 ? sum_of(keys.first(count)) : cost_ - sum_of(keys.subspan(count));
   }
   /// Sum of the costs of the `count` cheapest records that are not picked.
   /// @pre  `count` such records are held.
@@ -174,6 +171,7 @@ class lookahead_buffer {
       arrived_.push_back(key(record.cost, next_number_));
       by_arrival_.push_back((next_number_++ << detail::order_index_bits) | store(record));
     }
+    cost_ += sum_of(arrived_);
     std::sort(arrived_.begin(), arrived_.end());
     merge_arrived();
   }
@@ -241,6 +239,7 @@ class lookahead_buffer {
       free_.push_back(static_cast<std::uint32_t>(slot));
     });
     out.close();
+    cost_ -= picked_cost_;
     for (const std::uint32_t position : positions_) leaving_[position / word_bits] = 0;
     remove(by_arrival_, positions_);
     remove(by_cost_, places_);
@@ -254,6 +253,7 @@ class lookahead_buffer {
     stored_ = 0;
     next_number_ = 0;
     by_cost_.clear();
+    cost_ = 0;
     unpick_all();
   }
 
@@ -270,6 +270,12 @@ class lookahead_buffer {
   [[nodiscard]] std::uint64_t number(std::size_t place) const noexcept {
     LANEPACK_ASSERT(place < size());
     return by_cost_[place] & detail::order_index_mask;
+  }
+
+  [[nodiscard]] static std::uint64_t sum_of(std::span<const std::uint64_t> keys) noexcept {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t key : keys) sum += key >> detail::order_index_bits;
+    return sum;
   }
 
   /// Writes a record where there is room; returns its slot.
@@ -318,10 +324,10 @@ class lookahead_buffer {
   /// Removes the elements at ascending places.
   static void remove(std::vector<std::uint64_t>& from, std::span<const std::uint32_t> places) {
     if (places.empty()) return;
-    std::uint64_t* to = from.data() + places.front();
+    auto to = from.begin() + places.front();
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const std::size_t next = i + 1 < places.size() ? places[i + 1] : from.size();
-      for (std::size_t at = places[i] + std::size_t{1}; at < next; ++at) *to++ = from[at];
+      const auto next = i + 1 < places.size() ? from.begin() + places[i + 1] : from.end();
+      to = std::copy(from.begin() + places[i] + 1, next, to);
     }
     from.resize(from.size() - places.size());
   }
@@ -371,6 +377,8 @@ class lookahead_buffer {
   /// Keys of (cost, number) by place; numbers follow arrivals, so their order is that of (cost,
   /// arrival).
   std::vector<std::uint64_t> by_cost_;
+  /// Of all records.
+  std::uint64_t cost_ = 0;
   /// One bit a place.
   std::vector<std::uint64_t> picked_;
   std::size_t picked_records_ = 0;
