@@ -182,7 +182,8 @@ class calendar_filler {
       std::size_t oldest = place;
       for (std::size_t other = place; other > ordinary && buffer.cost(other - 1) >= alike;) {
         --other;
-        if (!buffer.is_picked(other) && buffer.is_older(other, oldest)) {
+        if (!buffer.is_picked(other) &&
+            buffer.at_place(other).arrival < buffer.at_place(oldest).arrival) {
           oldest = other;
         }
       }

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,7 +44,8 @@ namespace detail {
 /// `take_picked` alone.
 ///
 /// A step inserts its arrivals, picks the records of its pack one by one, and takes them out.
-/// Records stay where they were written until they are taken; what moves are numbers of 8 bytes.
+/// Records stay in the slots that they were written to until they are taken; what moves are the
+/// slots' numbers.
 /// What is held is canonical: a buffer refilled from `list` has the same orders.
 ///
 /// @thread_safety  Const members may be called by any number of threads.
@@ -57,21 +59,21 @@ class lookahead_buffer {
                                    "1 to " + std::to_string(max_ordered_records));
     }
     records_.resize(capacity);
-    free_.reserve(capacity);
-    by_arrival_.reserve(capacity);
+    slots_.resize(capacity);
+    std::iota(slots_.begin(), slots_.end(), 0U);
     by_cost_.reserve(capacity);
     picked_.assign(capacity / word_bits + 1, 0);
-    leaving_ = picked_;
+    leaving_.assign(capacity, 0);
   }
 
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  [[nodiscard]] std::size_t size() const noexcept { return by_arrival_.size(); }
-  [[nodiscard]] bool empty() const noexcept { return by_arrival_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return by_cost_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return by_cost_.empty(); }
 
   /// Record at a position: 0 is the oldest.
   [[nodiscard]] const candidate& at(std::size_t position) const noexcept {
     LANEPACK_ASSERT(position < size());
-    return records_[static_cast<std::size_t>(by_arrival_[position] & detail::order_index_mask)];
+    return records_[slots_[position]];
   }
   /// Sets `out` to the records in order of arrival.
   void list(std::vector<candidate>& out) const {
@@ -80,34 +82,34 @@ class lookahead_buffer {
   }
 
   /// Record at a place: 0 is the cheapest.
-  /// @complexity  O(log size).
   [[nodiscard]] const candidate& at_place(std::size_t place) const noexcept {
-    return at(position(place));
+    return records_[slot(place)];
   }
   /// Cost of the record at a place.
   [[nodiscard]] std::uint64_t cost(std::size_t place) const noexcept {
     LANEPACK_ASSERT(place < size());
     return by_cost_[place] >> detail::order_index_bits;
   }
-  /// True where the record at one place arrived before that at another.
-  [[nodiscard]] bool is_older(std::size_t place, std::size_t other) const noexcept {
-    return number(place) < number(other);
-  }
-  /// Position of the record at a place.
-  /// @complexity  O(log size).
-  [[nodiscard]] std::size_t position(std::size_t place) const noexcept {
-    return position_of(number(place));
-  }
   /// Place of the record at a position.
   /// @complexity  O(log size).
   [[nodiscard]] std::size_t place(std::size_t position) const noexcept {
-    return below(key(at(position).cost, by_arrival_[position] >> detail::order_index_bits));
+    const candidate& record = at(position);
+    const std::size_t first = count_below(record.cost);
+    if (slot(first) == slots_[position]) return first;
+    // Records of the same cost stand in the order of arrival.
+    const auto begin = by_cost_.begin();
+    const auto found = std::partition_point(
+        begin + static_cast<std::ptrdiff_t>(first),
+        begin + static_cast<std::ptrdiff_t>(count_below(record.cost + 1)), [&](std::uint64_t key) {
+          return records_[key & detail::order_index_mask].arrival < record.arrival;
+        });
+    return static_cast<std::size_t>(found - begin);
   }
 
   /// Number of records that cost less than `cost`: the first place that does not.
   /// @complexity  O(log size).
   [[nodiscard]] std::size_t count_below(std::uint64_t cost) const noexcept {
-    return below(key(std::min(cost, detail::order_cost_mask), 0));
+    return detail::keys_below(by_cost_, key(std::min(cost, detail::order_cost_mask), 0));
   }
 
   /// Sum of the costs of the records at the first `count` places.
@@ -165,11 +167,11 @@ class lookahead_buffer {
                                   std::to_string(before->arrival) + ", expected a later one");
       }
     }
-    if (arrivals.size() > max_ordered_records - next_number_) renumber();
     arrived_.clear();
     for (const candidate& record : arrivals) {
-      arrived_.push_back(key(record.cost, next_number_));
-      by_arrival_.push_back((next_number_++ << detail::order_index_bits) | store(record));
+      const std::size_t position = size() + arrived_.size();
+      arrived_.push_back(key(record.cost, position));
+      records_[slots_[position]] = record;
     }
     cost_ += sum_of(arrived_);
     std::sort(arrived_.begin(), arrived_.end());
@@ -228,30 +230,29 @@ class lookahead_buffer {
     places_.clear();
     for_each_picked([this](std::size_t place) {
       places_.push_back(static_cast<std::uint32_t>(place));
-      const std::size_t leaving = position(place);
-      leaving_[leaving / word_bits] |= bit(leaving);
+      leaving_[slot(place)] = 1;
     });
-    positions_.clear();
-    for_each_bit(leaving_, [&](std::size_t position) {
-      positions_.push_back(static_cast<std::uint32_t>(position));
-      const std::uint64_t slot = by_arrival_[position] & detail::order_index_mask;
-      out.add(records_[static_cast<std::size_t>(slot)]);
-      free_.push_back(static_cast<std::uint32_t>(slot));
-    });
+    // Without a branch on what leaves: the last slot of `taken_` is written over.
+    taken_.resize(picked_records_ + 1);
+    std::size_t taken = 0;
+    for (std::size_t position = 0; position < size(); ++position) {
+      const std::uint32_t slot = slots_[position];
+      slots_[position - taken] = taken_[taken] = slot;
+      taken += leaving_[slot];
+    }
+    for (std::size_t i = 0; i < taken; ++i) {
+      out.add(records_[taken_[i]]);
+      leaving_[taken_[i]] = 0;
+      slots_[size() - taken + i] = taken_[i];
+    }
     out.close();
     cost_ -= picked_cost_;
-    for (const std::uint32_t position : positions_) leaving_[position / word_bits] = 0;
-    remove(by_arrival_, positions_);
-    remove(by_cost_, places_);
+    remove_places();
     unpick_all();
   }
 
   /// Empties the buffer and keeps its memory.
   void clear() noexcept {
-    by_arrival_.clear();
-    free_.clear();
-    stored_ = 0;
-    next_number_ = 0;
     by_cost_.clear();
     cost_ = 0;
     unpick_all();
@@ -264,12 +265,12 @@ class lookahead_buffer {
     return std::uint64_t{1} << (place % word_bits);
   }
   [[nodiscard]] static constexpr std::uint64_t key(std::uint64_t cost,
-                                                   std::uint64_t number) noexcept {
-    return (cost << detail::order_index_bits) | number;
+                                                   std::uint64_t slot) noexcept {
+    return (cost << detail::order_index_bits) | slot;
   }
-  [[nodiscard]] std::uint64_t number(std::size_t place) const noexcept {
+  [[nodiscard]] std::size_t slot(std::size_t place) const noexcept {
     LANEPACK_ASSERT(place < size());
-    return by_cost_[place] & detail::order_index_mask;
+    return static_cast<std::size_t>(by_cost_[place] & detail::order_index_mask);
   }
 
   [[nodiscard]] static std::uint64_t sum_of(std::span<const std::uint64_t> keys) noexcept {
@@ -278,58 +279,35 @@ class lookahead_buffer {
     return sum;
   }
 
-  /// Writes a record where there is room; returns its slot.
-  std::uint32_t store(const candidate& record) {
-    std::uint32_t slot = stored_;
-    if (free_.empty()) {
-      ++stored_;
-    } else {
-      slot = free_.back();
-      free_.pop_back();
-    }
-    records_[slot] = record;
-    return slot;
-  }
-
-  /// Merges the sorted keys of arrivals with those held.
+  /// Merges the sorted keys of arrivals, which hold their positions, with those held.
   void merge_arrived() {
     const std::size_t before = by_cost_.size();
     by_cost_.resize(before + arrived_.size());
     const auto begin = by_cost_.begin();
     const auto old = std::span<const std::uint64_t>(by_cost_).first(before);
-    auto end = begin + static_cast<std::ptrdiff_t>(before);
+    std::size_t end = before;
     for (std::size_t left = arrived_.size(); left > 0; --left) {
-      const std::uint64_t arrival = arrived_[left - 1];
-      // From `end` on all keys are above the arrival, wherever they stand by now.
-      const auto above = begin + static_cast<std::ptrdiff_t>(detail::keys_below(old, arrival));
-      const auto to = std::copy_backward(above, end, end + static_cast<std::ptrdiff_t>(left));
-      *(to - 1) = arrival;
+      const std::uint64_t cost = arrived_[left - 1] >> detail::order_index_bits;
+      // Those that cost the same arrived before. From `end` on all cost as much as a later arrival
+      // or more, wherever their keys stand by now.
+      const std::size_t above = std::min(end, detail::keys_below(old, key(cost + 1, 0)));
+      std::copy_backward(begin + static_cast<std::ptrdiff_t>(above),
+                         begin + static_cast<std::ptrdiff_t>(end),
+                         begin + static_cast<std::ptrdiff_t>(end + left));
+      by_cost_[above + left - 1] = key(cost, slots_[arrived_[left - 1] & detail::order_index_mask]);
       end = above;
     }
   }
 
-  /// Numbers the records held from 0, so that there are numbers for later ones.
-  void renumber() {
-    for (std::uint64_t& key : by_cost_) {
-      const std::uint64_t number = key & detail::order_index_mask;
-      key = key - number + position_of(number);
+  /// Removes the keys at `places_`.
+  void remove_places() {
+    if (places_.empty()) return;
+    auto to = by_cost_.begin() + places_.front();
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const auto next = i + 1 < places_.size() ? by_cost_.begin() + places_[i + 1] : by_cost_.end();
+      to = std::copy(by_cost_.begin() + places_[i] + 1, next, to);
     }
-    for (std::size_t position = 0; position < size(); ++position) {
-      by_arrival_[position] &= detail::order_index_mask;
-      by_arrival_[position] |= position << detail::order_index_bits;
-    }
-    next_number_ = size();
-  }
-
-  /// Removes the elements at ascending places.
-  static void remove(std::vector<std::uint64_t>& from, std::span<const std::uint32_t> places) {
-    if (places.empty()) return;
-    auto to = from.begin() + places.front();
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const auto next = i + 1 < places.size() ? from.begin() + places[i + 1] : from.end();
-      to = std::copy(from.begin() + places[i] + 1, next, to);
-    }
-    from.resize(from.size() - places.size());
+    by_cost_.resize(by_cost_.size() - places_.size());
   }
 
   template <class Visit>
@@ -358,24 +336,12 @@ class lookahead_buffer {
     return picked + static_cast<std::size_t>(std::popcount(picked_[word] & (bit(count) - 1)));
   }
 
-  /// Number of keys below one.
-  [[nodiscard]] std::size_t below(std::uint64_t key) const noexcept {
-    return detail::keys_below(by_cost_, key);
-  }
-  [[nodiscard]] std::size_t position_of(std::uint64_t number) const noexcept {
-    return detail::keys_below(by_arrival_, number << detail::order_index_bits);
-  }
-
   std::size_t capacity_;
-  /// In slots; `free_` are those of the first `stored_` that are not in use.
+  /// By slot.
   std::vector<candidate> records_;
-  std::vector<std::uint32_t> free_;
-  std::uint32_t stored_ = 0;
-  /// (number, slot) by position; numbers ascend, with gaps where records were taken.
-  std::vector<std::uint64_t> by_arrival_;
-  std::uint64_t next_number_ = 0;
-  /// Keys of (cost, number) by place; numbers follow arrivals, so their order is that of (cost,
-  /// arrival).
+  /// The slot at every position, then those that are free.
+  std::vector<std::uint32_t> slots_;
+  /// Keys of (cost, slot) by place.
   std::vector<std::uint64_t> by_cost_;
   /// Of all records.
   std::uint64_t cost_ = 0;
@@ -385,9 +351,10 @@ class lookahead_buffer {
   std::uint64_t picked_cost_ = 0;
   // Scratch.
   std::vector<std::uint64_t> arrived_;
-  std::vector<std::uint64_t> leaving_;
   std::vector<std::uint32_t> places_;
-  std::vector<std::uint32_t> positions_;
+  /// By slot, 0 between calls.
+  std::vector<std::uint8_t> leaving_;
+  std::vector<std::uint32_t> taken_;
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -36,7 +36,7 @@ TEST_CASE("packer: the lookahead buffer orders by cost and by arrival", "[packer
   REQUIRE(buffer.at(0).arrival == 1);
   REQUIRE(buffer.at(4).arrival == 9);
   REQUIRE(buffer.cost(2) == 50);
-  REQUIRE(buffer.position(0) == 1);
+  REQUIRE(buffer.place(1) == 0);
   REQUIRE(buffer.place(0) == 2);
   REQUIRE(buffer.place(3) == 1);
   REQUIRE(buffer.count_below(20) == 0);
