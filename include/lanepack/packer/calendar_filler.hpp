@@ -230,13 +230,13 @@ class calendar_filler {
       constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
       std::size_t out = none;
       std::size_t in = none;
+      // Conditional moves: which offer is the best so far is hard to predict.
       const auto offer = [&](std::size_t i, std::uint64_t after, std::size_t place) {
-        if (after > cap && after >= sum) return;
         const std::uint64_t rest = distance(after, goal);
-        if (rest >= best) return;
-        best = rest;
-        out = i;
-        in = place;
+        const bool better = (rest < best) & ((after <= cap) | (after < sum));
+        best = better ? rest : best;
+        out = better ? i : out;
+        in = better ? place : in;
       };
       // What a dearer record is exchanged for is dearer too, so that `split` moves up.
       std::size_t split = 0;
