@@ -234,12 +234,17 @@ class calendar_policy {
           max_displacement(detail::checked_displacement(given)),
           tuning(given.tuning ? *given.tuning : tune_calendar(given)),
           variation_ppm(detail::cost_variation_ppm(*given.costs)),
+          mean_cost(given.costs->total_cost() / given.costs->records()),
+          mean_cost_rest(given.costs->total_cost() % given.costs->records()),
           caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack, tuning)),
           identity(identity_of(options, max_displacement, tuning)) {}
     calendar_options options;
     std::uint64_t max_displacement;
     calendar_tuning tuning;
     std::uint64_t variation_ppm;
+    /// Of a record, and what the division leaves.
+    uint128 mean_cost;
+    uint128 mean_cost_rest;
     std::shared_ptr<const calendar_caps> caps;
     /// Of everything that decides a pack, arrivals aside.
     digest128 identity;
@@ -321,10 +326,9 @@ class calendar_policy {
   /// records may be fewer and as heavy as declared.
   [[nodiscard]] calendar_slot adapted(const calendar_slot& slot) const noexcept {
     if (arrived_ == 0) return slot;
-    const cost_distribution& costs = *setup_->options.costs;
-    const uint128 n = costs.records();
-    const uint128 expected = std::max<uint128>(
-        1, costs.total_cost() / n * arrived_ + costs.total_cost() % n * arrived_ / n);
+    const std::uint64_t n = setup_->options.costs->records();
+    const uint128 expected =
+        std::max<uint128>(1, setup_->mean_cost * arrived_ + setup_->mean_cost_rest * arrived_ / n);
     constexpr std::uint64_t million = 1'000'000;
     const std::uint64_t chance =
         detail::integer_root(static_cast<uint128>(setup_->variation_ppm) * million / arrived_);

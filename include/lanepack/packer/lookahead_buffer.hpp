@@ -94,7 +94,7 @@ class lookahead_buffer {
   /// @complexity  O(log size).
   [[nodiscard]] std::size_t place(std::size_t position) const noexcept {
     const candidate& record = at(position);
-    const std::size_t first = count_below(record.cost);
+    const std::size_t first = detail::keys_below(by_cost_, key(record.cost, 0));
     if (slot(first) == slots_[position]) return first;
     // Records of the same cost stand in the order of arrival.
     const auto begin = by_cost_.begin();
