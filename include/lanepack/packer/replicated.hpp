@@ -513,7 +513,12 @@ class replicated_policy {
         ++to;
       }
     }
+    // A processor waits for lines that it writes to in no order, unless it knows of them early.
+    constexpr std::size_t ahead = 16;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      if (i + ahead < arrivals.size()) {
+        __builtin_prefetch(&records[cursors_[pack_of_[i + ahead]]], 1);
+      }
       records[cursors_[pack_of_[i]]++] = arrivals[i];
     }
   }
