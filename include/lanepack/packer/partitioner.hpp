@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -135,6 +136,7 @@ class balanced_partitioner {
 
     assign(order_of_records_.sort_descending(costs));
     swap_between_packs();
+    rank_packs();
     emit(n);
     return {std::span(members_).first(n), std::span(sorted_costs_).first(packs_), records_per_pack};
   }
@@ -232,12 +234,15 @@ class balanced_partitioner {
   }
 
   void swap_between_packs() {
-    std::uint64_t total = 0;
-    for (std::size_t pack = 0; pack < packs_; ++pack) total += loads_[pack];
-    const std::uint64_t tolerance = (total / packs_) >> options_.tolerance_shift;
+    const std::span<const std::uint64_t> loads = std::span(loads_).first(packs_);
+    const std::uint64_t tolerance =
+        (std::accumulate(loads.begin(), loads.end(), std::uint64_t{0}) / packs_) >>
+        options_.tolerance_shift;
 
-    rank_packs();
     for (std::uint32_t round = 0; round < options_.swap_rounds; ++round) {
+      const auto [least, most] = std::minmax_element(loads.begin(), loads.end());
+      if (*most - *least <= tolerance) return;
+      rank_packs();
       bool changed = false;
       std::size_t heavy = 0;
       std::size_t light = packs_ - 1;
@@ -249,7 +254,6 @@ class balanced_partitioner {
         ++heavy;
       }
       if (!changed) return;
-      rank_packs();
     }
   }
 
