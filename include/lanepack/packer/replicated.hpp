@@ -523,8 +523,8 @@ class replicated_policy {
     // Records are read in order and written to their packs, which keeps them in arrival order.
     const std::size_t b = window.records_per_pack;
     const std::span<candidate> records = out.add_packs(packs_.costs.size(), b);
-    pack_of_.resize(arrivals.size());
     cursors_.resize(packs_.costs.size());
+    place_of_pack_.resize(packs_.costs.size());
     std::uint32_t to = 0;
     for (std::uint32_t step = 0; step < window.steps; ++step) {
       const ranked_pack* const packs = sequence_.data() + std::size_t{steps_[step]} * window.packs;
@@ -533,11 +533,16 @@ class replicated_policy {
       for (const std::uint32_t rank : rank_of_lane_) {
         const std::uint32_t turned =
             rank < window.packs - turn ? rank + turn : rank - (window.packs - turn);
-        const std::uint64_t* const keys = packs_.keys.data() + packs[turned].pack * b;
-        for (std::size_t i = 0; i < b; ++i) pack_of_[detail::descending_key_index(keys[i])] = to;
+        place_of_pack_[packs[turned].pack] = to;
         cursors_[to] = static_cast<std::uint32_t>(to * b);
         ++to;
       }
+    }
+    // In the order in which packs were formed, records of neighbours are close to each other.
+    pack_of_.resize(arrivals.size());
+    const std::uint64_t* keys = packs_.keys.data();
+    for (const std::uint32_t place : place_of_pack_) {
+      for (std::size_t i = 0; i < b; ++i) pack_of_[detail::descending_key_index(*keys++)] = place;
     }
     // A processor waits for lines that it writes to in no order, unless it knows of them early.
     constexpr std::size_t ahead = 16;
@@ -599,6 +604,7 @@ class replicated_policy {
   std::vector<ranked_pack> sequence_;
   std::vector<std::uint32_t> steps_;
   std::vector<std::uint32_t> rank_of_lane_;
+  std::vector<std::uint32_t> place_of_pack_;
   std::vector<std::uint32_t> pack_of_;
   std::vector<std::uint32_t> cursors_;
 };
