@@ -43,10 +43,9 @@ namespace detail {
 /// (cost, arrival), where it has a `place`. Both count from 0 and change with `insert` and
 /// `take_picked` alone.
 ///
-/// A step inserts its arrivals, picks the records of its pack one by one, and takes them out.
-/// Records stay in the slots that they were written to until they are taken; what moves are the
-/// slots' numbers.
-/// What is held is canonical: a buffer refilled from `list` has the same orders.
+/// A step inserts its arrivals, picks the records of its pack one by one, and takes them out. What
+/// is held is canonical: a buffer refilled from `list` has the same orders. Records stay in the
+/// slot that they were written to until they are taken; only the slots' numbers move.
 ///
 /// @thread_safety  Const members may be called by any number of threads.
 class lookahead_buffer {
@@ -217,6 +216,7 @@ class lookahead_buffer {
   /// Number of records that are picked.
   [[nodiscard]] std::size_t picked_records() const noexcept { return picked_records_; }
   /// Calls `visit` with the place of every picked record, ascending.
+  /// @complexity  O(records picked + capacity / 64).
   template <class Visit>
   void for_each_picked(Visit&& visit) const {
     for_each_bit(picked_, visit);
