@@ -190,9 +190,9 @@ class planner {
         record.admitted = first;
         statistics_.admitted_cost += record.cost;
       }
+      const std::uint64_t taken = schedule.lane_records_before(first) * packs_per_step;
       statistics_.peak_buffered_records =
-          std::max<std::uint64_t>(statistics_.peak_buffered_records,
-                                  (from.policy.held().size() + arrivals_.size()) / packs_per_step);
+          std::max(statistics_.peak_buffered_records, (admitted_end - taken) / packs_per_step);
       from.packs.clear();
       window.lane = scope_ == policy_scope::lane ? lanes_[i] : 0;
       const policy_statistics before = from.policy.statistics();
