@@ -124,9 +124,12 @@ class calendar_filler {
   void pick(lookahead_buffer& buffer, std::size_t place) {
     buffer.pick(place);
     --left_;
-    if (place + 1 < cheapest_end_) return;
-    // Another record completes the pack no longer.
-    completed_cost_ += buffer.cost(place) - dearest_of_cheapest(buffer);
+    if (place + 1 >= cheapest_end_) replace_dearest_of_cheapest(buffer, buffer.cost(place));
+  }
+
+  /// Accounts for a record of the pack that is the dearest of the cheapest, or none of them.
+  void replace_dearest_of_cheapest(const lookahead_buffer& buffer, std::uint64_t cost) {
+    completed_cost_ += cost - dearest_of_cheapest(buffer);
     cheapest_end_ = buffer.end_of_unpicked_before(cheapest_end_ - 1);
   }
 
@@ -200,6 +203,8 @@ class calendar_filler {
   }
 
   void pick_oldest(lookahead_buffer& buffer, const calendar_slot& slot, std::uint64_t heavy) {
+    // Places are searched together at the end: nothing waits for one on the way.
+    accepted_.clear();
     std::size_t offers = 0;
     for (std::size_t q = 0; q < buffer.size() && left_ > 0 && offers < max_offers; ++q) {
       const std::uint64_t cost = buffer.at(q).cost;
@@ -208,9 +213,17 @@ class calendar_filler {
       // A record that took all the room would leave the cheapest to complete the pack, and a lane
       // without cheap records cannot stay below a cap: four measured best.
       const std::uint64_t room = slot.cap > completed_cost_ ? slot.cap - completed_cost_ : 0;
-      if (cost > dearest_of_cheapest(buffer) + (left_ > 1 ? room / 4 : room)) continue;
-      pick(buffer, buffer.place(q));
+      const std::uint64_t dearest = dearest_of_cheapest(buffer);
+      if (cost > dearest + (left_ > 1 ? room / 4 : room)) continue;
+      if (cost > dearest) {
+        --left_;
+        replace_dearest_of_cheapest(buffer, cost);
+        accepted_.push_back(q);
+      } else {
+        pick(buffer, buffer.place(q));
+      }
     }
+    for (const std::size_t q : accepted_) buffer.pick(buffer.place(q));
   }
 
   /// Swaps a marked record for another while that brings the sum closer to the goal.
@@ -286,7 +299,9 @@ class calendar_filler {
   std::uint64_t completed_cost_ = 0;
   /// Places of records that no swap may take out.
   std::vector<std::uint32_t> fixed_;
-  /// Places of the others, ascending.
+  /// Positions of records that `pick_oldest` accepts.
+  std::vector<std::size_t> accepted_;
+  /// Places of records that are not fixed, ascending.
   std::vector<std::uint32_t> exchangeable_;
 };
 

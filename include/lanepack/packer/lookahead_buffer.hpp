@@ -282,20 +282,33 @@ class lookahead_buffer {
   /// Merges the sorted keys of arrivals, which hold their positions, with those held.
   void merge_arrived() {
     const std::size_t before = by_cost_.size();
+    count_up_to_arrived();
     by_cost_.resize(before + arrived_.size());
     const auto begin = by_cost_.begin();
-    const auto old = std::span<const std::uint64_t>(by_cost_).first(before);
     std::size_t end = before;
     for (std::size_t left = arrived_.size(); left > 0; --left) {
-      const std::uint64_t cost = arrived_[left - 1] >> detail::order_index_bits;
-      // Those that cost the same arrived before. From `end` on all cost as much as a later arrival
-      // or more, wherever their keys stand by now.
-      const std::size_t above = std::min(end, detail::keys_below(old, key(cost + 1, 0)));
+      const std::size_t above = places_[left - 1];
       std::copy_backward(begin + static_cast<std::ptrdiff_t>(above),
                          begin + static_cast<std::ptrdiff_t>(end),
                          begin + static_cast<std::ptrdiff_t>(end + left));
-      by_cost_[above + left - 1] = key(cost, slots_[arrived_[left - 1] & detail::order_index_mask]);
+      const std::uint64_t arrived = arrived_[left - 1];
+      by_cost_[above + left - 1] =
+          key(arrived >> detail::order_index_bits, slots_[arrived & detail::order_index_mask]);
       end = above;
+    }
+  }
+
+  /// Sets `places_` to the number of records that cost at most as much as each arrival; those that
+  /// cost the same arrived before. All are searched together, so that none waits for another.
+  void count_up_to_arrived() {
+    places_.assign(arrived_.size(), 0);
+    for (std::size_t left = by_cost_.size(); left > 0;) {
+      const auto half = static_cast<std::uint32_t>((left + 1) / 2);
+      for (std::size_t i = 0; i < arrived_.size(); ++i) {
+        const std::uint64_t last = arrived_[i] | detail::order_index_mask;
+        places_[i] += half * static_cast<std::uint32_t>(by_cost_[places_[i] + half - 1] <= last);
+      }
+      left -= half;
     }
   }
 
