@@ -309,8 +309,8 @@ class replicated_policy {
     return packs * stretch / stretches;
   }
   static constexpr std::size_t records_of_a_stretch = 16384;
-  /// Arrivals of which no two stretches begin with one: a stretch is cut to a number of packs, at
-  /// least one and more than half of it.
+  /// At most one stretch begins within so many arrivals: cut to whole packs, at least one, more
+  /// than half of a stretch is left.
   static constexpr std::size_t block = records_of_a_stretch / 2;
 
   [[nodiscard]] static std::size_t stretches_of(std::size_t records) noexcept {
