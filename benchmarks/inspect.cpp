@@ -20,7 +20,7 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/parallel.hpp>
 #include <lanepack/corpus/any_source.hpp>
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/json/jsonl.hpp>
 #include <lanepack/json/open_corpus.hpp>
 #include <lanepack/json/summary.hpp>

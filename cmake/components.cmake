@@ -3,7 +3,7 @@
 
 set(lanepack_include_dir "${PROJECT_SOURCE_DIR}/include")
 file(GLOB_RECURSE lanepack_headers CONFIGURE_DEPENDS "${lanepack_include_dir}/lanepack/*.hpp"
-     "${lanepack_include_dir}/lanepack/*.cuh")
+     "${lanepack_include_dir}/lanepack/*.cuh" "${lanepack_include_dir}/lanepack/*.ipp")
 
 set(lanepack_core_headers ${lanepack_headers})
 foreach(component IN ITEMS json fmt cuda nccl)
@@ -13,7 +13,8 @@ foreach(component IN ITEMS json fmt cuda nccl)
   list(FILTER lanepack_core_headers EXCLUDE REGEX "${path_pattern}")
 endforeach()
 
-# CMake compiles each header of a verified set alone, as C++; headers for nvcc go into another set.
+# CMake compiles each header of a verified set alone, as C++; headers for nvcc and the bodies that headers
+# include (.ipp) go into another set.
 if(LANEPACK_TESTS)
   set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 endif()
@@ -31,18 +32,18 @@ function(lanepack_add_component component)
   target_sources(
     lanepack_${component} INTERFACE FILE_SET HEADERS BASE_DIRS "${lanepack_include_dir}" FILES
                                     ${headers})
-  set(device_headers ${lanepack_${component}_headers})
-  list(FILTER device_headers INCLUDE REGEX "\\.cuh$")
+  set(other_headers ${lanepack_${component}_headers})
+  list(FILTER other_headers EXCLUDE REGEX "\\.hpp$")
   target_sources(
     lanepack_${component}
     INTERFACE FILE_SET
-              device_headers
+              other_headers
               TYPE
               HEADERS
               BASE_DIRS
               "${lanepack_include_dir}"
               FILES
-              ${device_headers})
+              ${other_headers})
   set_target_properties(lanepack_${component} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
 
   list(APPEND lanepack_components ${component})
@@ -54,6 +55,7 @@ endfunction()
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 lanepack_add_component(core Threads::Threads)
+include(lanepackCompiled)
 
 # Linked by name: a project that uses core alone need not have them.
 find_package(nlohmann_json 3.10 QUIET CONFIG)

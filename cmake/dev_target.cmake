@@ -11,6 +11,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 target_compile_definitions(lanepack_dev INTERFACE $<$<BOOL:${LANEPACK_CHECKED}>:LANEPACK_CHECKED=1>)
 target_compile_features(lanepack_dev INTERFACE cxx_std_20)
+# Checked code lives in another namespace, so the library must be checked where its users are.
+target_link_libraries(lanepack_compiled PRIVATE lanepack_dev)
 
 foreach(dependency IN ITEMS nlohmann_json fmt)
   if(NOT ${dependency}_FOUND)

@@ -11,7 +11,7 @@ foreach(component IN LISTS lanepack_components)
     TARGETS lanepack_${component}
     EXPORT lanepack-${component}
     FILE_SET HEADERS
-    FILE_SET device_headers)
+    FILE_SET other_headers)
   install(
     EXPORT lanepack-${component}
     NAMESPACE lanepack::
@@ -32,5 +32,6 @@ write_basic_package_version_file(
   ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/lanepackConfig.cmake"
               "${PROJECT_BINARY_DIR}/lanepackConfigVersion.cmake" cmake/FindNCCL.cmake
+              cmake/lanepackCompiled.cmake
         DESTINATION "${lanepack_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

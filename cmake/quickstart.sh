@@ -163,7 +163,7 @@ launcher=
 if have ccache >/dev/null; then
   launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
   # The same source in another folder is the same source.
-  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=true
+  export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=true CCACHE_SLOPPINESS=pch_defines,time_macros
 fi
 
 configure() { # configure DIR OPTION...: -C file options come first, as CMake wants them

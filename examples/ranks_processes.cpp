@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 
+#include <lanepack/core/file.hpp>
+
 #include "support.hpp"
 
 namespace {

@@ -3,7 +3,10 @@
 // What the two examples of several ranks share: an order-independent digest of records, so that
 // ranks can be compared with the corpus without collecting every id.
 
-#include <lanepack/lanepack.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/corpus/open.hpp>
+#include <lanepack/loader/loader.hpp>
+#include <lanepack/topology/world.hpp>
 
 #include <cstdint>
 

@@ -1,7 +1,9 @@
 // A training loop's data in twenty lines: every rank runs this, under torchrun, mpirun, srun or
 // alone, and gets its part of every step.
 
-#include <lanepack/lanepack.hpp>
+#include <lanepack/corpus/open.hpp>
+#include <lanepack/loader/loader.hpp>
+#include <lanepack/topology/world.hpp>
 
 #include <cstdio>
 

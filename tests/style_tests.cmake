@@ -22,6 +22,7 @@ if(LANEPACK_CLANG_FORMAT)
   set(formatted "")
   foreach(folder IN ITEMS include tests benchmarks examples)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${folder}/*.[ch]pp"
+         "${PROJECT_SOURCE_DIR}/${folder}/*.ipp"
          "${PROJECT_SOURCE_DIR}/${folder}/*.cu" "${PROJECT_SOURCE_DIR}/${folder}/*.cuh")
     list(APPEND formatted ${sources})
   endforeach()

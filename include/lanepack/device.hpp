@@ -7,4 +7,6 @@
 #include <lanepack/device/concept.hpp>
 #include <lanepack/device/fork_guard.hpp>
 #include <lanepack/device/host_backend.hpp>
+#include <lanepack/device/ring_lease.hpp>
+#include <lanepack/device/ring_options.hpp>
 #include <lanepack/device/staging_ring.hpp>

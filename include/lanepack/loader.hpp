@@ -11,5 +11,7 @@
 #include <lanepack/loader/plan_digest.hpp>
 #include <lanepack/loader/planner.hpp>
 #include <lanepack/loader/selection.hpp>
+#include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/step.hpp>
+#include <lanepack/loader/step_counts.hpp>
 #include <lanepack/loader/stream_costs.hpp>

@@ -7,6 +7,7 @@
 #include <lanepack/packer/calendar.hpp>
 #include <lanepack/packer/calendar_caps.hpp>
 #include <lanepack/packer/calendar_filler.hpp>
+#include <lanepack/packer/calendar_parameters.hpp>
 #include <lanepack/packer/calendar_tuning.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/chunking.hpp>
@@ -16,11 +17,13 @@
 #include <lanepack/packer/levelled_packs.hpp>
 #include <lanepack/packer/lookahead_buffer.hpp>
 #include <lanepack/packer/make_policy.hpp>
+#include <lanepack/packer/micro_batch_rule.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/packer/outlier_reserve.hpp>
 #include <lanepack/packer/outlier_steps.hpp>
 #include <lanepack/packer/partitioner.hpp>
 #include <lanepack/packer/policy.hpp>
+#include <lanepack/packer/record_chunk.hpp>
 #include <lanepack/packer/replicated.hpp>
 #include <lanepack/packer/sequential.hpp>
 #include <lanepack/packer/step_limits.hpp>

@@ -8,4 +8,6 @@
 #include <lanepack/sampler/lane_sampler.hpp>
 #include <lanepack/sampler/permutation.hpp>
 #include <lanepack/sampler/schedule.hpp>
+#include <lanepack/sampler/schedule_options.hpp>
 #include <lanepack/sampler/shuffle.hpp>
+#include <lanepack/sampler/shuffle_options.hpp>

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/summarize.hpp>
 
 #include "fuzz/fuzz.hpp"
 #include "support/scratch.hpp"

@@ -12,7 +12,7 @@
 #include <lanepack/corpus/megatron.hpp>
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/open.hpp>
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/token_file.hpp>
 
 #include "support/catch.hpp"

@@ -23,6 +23,17 @@
 /// Keeps an error path out of the hot code that reaches it.
 #define LANEPACK_COLD [[gnu::cold, gnu::noinline]]
 
+// A program that links `lanepack::compiled` (it defines LANEPACK_COMPILED=1) finds the bodies of
+// the functions marked so in that library and does not compile them again.
+#if !defined(LANEPACK_COMPILED)
+#define LANEPACK_COMPILED 0
+#endif
+#if LANEPACK_COMPILED
+#define LANEPACK_FUNCTION
+#else
+#define LANEPACK_FUNCTION inline
+#endif
+
 /// Stops the program on a broken precondition in checked builds (`LANEPACK_CHECKED=1`).
 #if defined(LANEPACK_CHECKED) && LANEPACK_CHECKED
 #include <cstdio>

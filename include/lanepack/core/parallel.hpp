@@ -3,10 +3,6 @@
 /// @file
 /// Work cut into numbered chunks and shared by threads.
 
-#if defined(__linux__)
-#include <sched.h>
-#endif
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -19,21 +15,10 @@
 #include <type_traits>
 #include <vector>
 
+#include <lanepack/core/available_threads.hpp>
 #include <lanepack/core/config.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-/// Processors that this process may use, at least 1.
-[[nodiscard]] inline unsigned available_threads() noexcept {
-#if defined(__linux__)
-  ::cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
-    return static_cast<unsigned>(CPU_COUNT(&set));
-  }
-#endif
-  return std::max(1U, std::thread::hardware_concurrency());
-}
 
 namespace detail {
 

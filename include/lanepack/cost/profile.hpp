@@ -14,6 +14,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/cost/feasibility.hpp>

@@ -23,37 +23,10 @@
 #include <lanepack/device/buffer.hpp>
 #include <lanepack/device/concept.hpp>
 #include <lanepack/device/fork_guard.hpp>
+#include <lanepack/device/ring_lease.hpp>
+#include <lanepack/device/ring_options.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-/// Size of a staging ring.
-struct ring_options {
-  /// Bytes of a slot, at least 1.
-  std::size_t slot_bytes = std::size_t{1} << 20;
-  /// Bytes of all slots together, at least `slot_bytes`; the ring has as many slots as fit.
-  std::size_t bytes_limit = std::size_t{64} << 20;
-  /// Slots at most, at least 1.
-  std::uint32_t slots_limit = 256;
-};
-
-/// What a ring has done so far.
-struct ring_statistics {
-  /// Slots handed to the producer, by the producer to the consumers, and to the consumers.
-  std::uint64_t acquired = 0;
-  std::uint64_t submitted = 0;
-  std::uint64_t delivered = 0;
-  /// Slots that came back from the consumers, of those behind an event.
-  std::uint64_t released = 0;
-  std::uint64_t released_behind_event = 0;
-  /// Times that the producer found no slot ready, and how long it waited in all.
-  std::uint64_t producer_waits = 0;
-  std::chrono::nanoseconds producer_wait_time{0};
-  /// Times that a consumer found no slot filled, and how long they waited in all.
-  std::uint64_t consumer_waits = 0;
-  std::chrono::nanoseconds consumer_wait_time{0};
-  /// The most slots that the producer and the consumers held, or had queued, at one time.
-  std::uint32_t peak_slots = 0;
-};
 
 namespace detail {
 
@@ -67,7 +40,7 @@ inline constexpr bool poison_slots = false;
 inline constexpr std::byte slot_poison{0xA5};
 
 /// The ring itself; slots and leases keep it alive.
-template <device_backend Backend>
+template <class Backend>
 class ring_state {
  public:
   using stream_view = typename Backend::stream_view;
@@ -476,6 +449,62 @@ template <device_backend Backend>
 
 }  // namespace detail
 
+template <class Backend>
+ring_lease<Backend>& ring_lease<Backend>::operator=(ring_lease&& other) noexcept {
+  if (this == &other) return *this;
+  drop();
+  state_ = std::move(other.state_);
+  index_ = other.index_;
+  return *this;
+}
+
+template <class Backend>
+ring_lease<Backend>::~ring_lease() {
+  drop();
+}
+
+template <class Backend>
+std::span<const std::byte> ring_lease<Backend>::bytes() const noexcept {
+  return state_->memory(index_).first(state_->used(index_));
+}
+
+template <class Backend>
+std::uint64_t ring_lease<Backend>::sequence() const noexcept {
+  return state_->sequence(index_);
+}
+
+template <class Backend>
+ring_lease<Backend> ring_lease<Backend>::share() const {
+  LANEPACK_ASSERT(active());
+  state_->share(index_);
+  return ring_lease(state_, index_);
+}
+
+template <class Backend>
+void ring_lease<Backend>::release() {
+  if (const auto state = std::exchange(state_, nullptr)) state->release(index_);
+}
+
+template <class Backend>
+template <class Device>
+void ring_lease<Backend>::release_after(typename Device::stream_view stream) {
+  if (const auto state = std::exchange(state_, nullptr)) state->release(index_, stream);
+}
+
+template <class Backend>
+template <class Device>
+void ring_lease<Backend>::release_after(typename Device::event_view event) {
+  if (const auto state = std::exchange(state_, nullptr)) state->release(index_, event);
+}
+
+template <class Backend>
+void ring_lease<Backend>::drop() noexcept {
+  try {
+    release();
+  } catch (...) {  // The ring keeps the error for its next consumer.
+  }
+}
+
 /// A bounded queue of staging memory: the producer acquires a slot, fills it and submits it; a
 /// consumer gets it as a lease and gives it back, at once or behind an event of the device.
 ///
@@ -494,7 +523,7 @@ class staging_ring {
   using stream_view = typename Backend::stream_view;
   using event_view = typename Backend::event_view;
 
-  class lease;
+  using lease = ring_lease<Backend>;
 
   /// The right to fill one slot; returned unused if it goes without having been submitted.
   class slot {
@@ -522,74 +551,6 @@ class staging_ring {
 
     void drop() noexcept {
       if (state_) state_->put_back(index_);
-    }
-
-    std::shared_ptr<detail::ring_state<Backend>> state_;
-    std::uint32_t index_;
-  };
-
-  /// The right to read one slot. Going out of scope is `release()`.
-  /// @thread_safety  None: one thread per lease; `share` makes another for another thread.
-  class lease {
-   public:
-    lease(lease&&) noexcept = default;
-    lease& operator=(lease&& other) noexcept {
-      if (this == &other) return *this;
-      drop();
-      state_ = std::move(other.state_);
-      index_ = other.index_;
-      return *this;
-    }
-    ~lease() { drop(); }
-
-    /// The bytes that were filled; valid until this lease is released.
-    [[nodiscard]] std::span<const std::byte> bytes() const noexcept {
-      return state_->memory(index_).first(state_->used(index_));
-    }
-    /// Number of the slot, as the producer saw it.
-    [[nodiscard]] std::uint32_t index() const noexcept { return index_; }
-    /// Place in the order of submission, from 0.
-    [[nodiscard]] std::uint64_t sequence() const noexcept { return state_->sequence(index_); }
-    /// Whether this object still has the right to read.
-    [[nodiscard]] bool active() const noexcept { return state_ != nullptr; }
-
-    /// Another lease on the same slot, which is reused only after both were released.
-    [[nodiscard]] lease share() const {
-      LANEPACK_ASSERT(active());
-      state_->share(index_);
-      return lease(state_, index_);
-    }
-
-    /// Ends reading at once: for consumers on the host.
-    /// @throws  The backend's error if an earlier share's event is lost; the ring has then failed.
-    void release() {
-      if (const auto state = std::exchange(state_, nullptr)) state->release(index_);
-    }
-
-    /// Ends reading when the work given to `stream` so far has run.
-    /// @throws  The backend's error; the ring has then failed and the slot is never reused.
-    void release_after(stream_view stream) {
-      if (const auto state = std::exchange(state_, nullptr)) state->release(index_, stream);
-    }
-
-    /// Ends reading when the mark that `event` has now has passed; the event may be recorded again
-    /// or destroyed right after the call. Slots released this way become free in the order of the
-    /// calls.
-    /// @throws  The backend's error; the ring has then failed and the slot is never reused.
-    void release_after(event_view event) {
-      if (const auto state = std::exchange(state_, nullptr)) state->release(index_, event);
-    }
-
-   private:
-    friend class staging_ring;
-    lease(std::shared_ptr<detail::ring_state<Backend>> state, std::uint32_t index) noexcept
-        : state_(std::move(state)), index_(index) {}
-
-    void drop() noexcept {
-      try {
-        release();
-      } catch (...) {  // The ring keeps the error for its next consumer.
-      }
     }
 
     std::shared_ptr<detail::ring_state<Backend>> state_;

@@ -22,6 +22,7 @@
 #include <lanepack/core/parallel.hpp>
 #include <lanepack/core/progress.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/cache_key.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/summary.hpp>

@@ -14,7 +14,7 @@
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/json/object.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {

@@ -3,645 +3,29 @@
 /// @file
 /// `loader`: the whole path from a corpus to this rank's micro-batches in host memory.
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <exception>
 #include <memory>
-#include <mutex>
-#include <numeric>
 #include <optional>
-#include <span>
-#include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
+#include <lanepack/batch/padded.hpp>
+#include <lanepack/batch/thd.hpp>
 #include <lanepack/core/config.hpp>
-#include <lanepack/core/digest.hpp>
-#include <lanepack/core/error.hpp>
-#include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/cost/quadratic.hpp>
-#include <lanepack/device/fork_guard.hpp>
-#include <lanepack/device/host_backend.hpp>
-#include <lanepack/device/staging_ring.hpp>
-#include <lanepack/loader/compose.hpp>
 #include <lanepack/loader/options.hpp>
-#include <lanepack/loader/planner.hpp>
 #include <lanepack/loader/step.hpp>
-#include <lanepack/packer/chunking.hpp>
-#include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/sampler/schedule_options.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
 #include <lanepack/topology/world.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
-/// What a loader has done so far.
-struct loader_statistics {
-  /// Steps and micro-batches handed to the trainer.
-  std::uint64_t steps = 0;
-  std::uint64_t micro_batches = 0;
-  /// Records that could not be read and were masked.
-  std::uint64_t masked_records = 0;
-  /// Waiting times and fill of the staging ring.
-  ring_statistics staging;
-};
-
-namespace detail {
-
-/// Everything that a loader, its steps and its threads share.
-template <class Layout>
-class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
- public:
-  using micro_batch = leased_micro_batch<Layout>;
-  using step_type = loaded_step<Layout>;
-  using traits = layout_traits<Layout>;
-  using ring_type = staging_ring<host_backend>;
-
-  loader_state(any_source source, const lane_ownership& ownership, loader_options options,
-               const any_estimator& estimator, const corpus_summary& summary)
-      : options_(checked(std::move(options), source.traits())),
-        source_(std::move(source)),
-        ownership_(ownership),
-        feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
-        planner_(feed_, make_policy(options_.plan, *feed_), lanes_of(ownership)),
-        batcher_({.capacity_tokens = capacity(),
-                  .rule = rule(options_),
-                  .micro_batches = options_.micro_batches,
-                  .multiple_of = options_.micro_batch_multiple},
-                 alignment_multiple(
-                     {options_.plan.limits.record_multiple, options_.plan.limits.total_multiple})),
-        ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
-    check_worst_case(summary);
-    slots_.resize(ring_.depth());
-    // The other half is with the trainer.
-    read_together_ = std::clamp<std::size_t>(ring_.depth() / 2, 1, most_read_together);
-    planner_.start_at(options_.start_step);
-  }
-
-  loader_state(const loader_state&) = delete;
-  loader_state& operator=(const loader_state&) = delete;
-  ~loader_state() { stop(); }
-
-  [[nodiscard]] const fork_guard& guard() const noexcept { return guard_; }
-  [[nodiscard]] const candidate_feed& feed() const noexcept { return *feed_; }
-  [[nodiscard]] const lane_ownership& ownership() const noexcept { return ownership_; }
-
-  [[nodiscard]] std::optional<step_type> next_step() {
-    guard_.check("loader");
-    if (failed_) {
-      throw_state_error("the loader is closed: the error that ended the run was reported before");
-    }
-    if (!reading_thread_.joinable() && !finished_) start();
-    pass_over_current();
-    std::shared_ptr<step_state> state = pop_step();
-    if (!state) {
-      // At the end of the data the ring is empty and closed, or holds what ended the run.
-      finished_ = true;
-      static_cast<void>(take_slot());
-      return std::nullopt;
-    }
-    current_ = state;
-    ++statistics_.steps;
-    return step_type(this->shared_from_this(), std::move(state));
-  }
-
-  [[nodiscard]] std::optional<micro_batch> next_micro_batch(step_state& step) {
-    guard_.check("loader");
-    if (step.remaining == 0) return std::nullopt;
-    std::optional<typename ring_type::lease> lease = take_slot();
-    if (!lease) throw_state_error("the loader was closed in the middle of a step");
-    --step.remaining;
-    ++statistics_.micro_batches;
-    const filled_slot<Layout>& from = slots_[lease->index()];
-    LANEPACK_ASSERT(from.step->step == step.step);
-    return micro_batch(from, std::move(*lease));
-  }
-
-  [[nodiscard]] loader_statistics statistics() const {
-    loader_statistics result = statistics_;
-    result.masked_records = masked_records_.load();
-    result.staging = ring_.statistics();
-    return result;
-  }
-
-  /// Ends both threads; what is being read is finished first.
-  void stop() noexcept {
-    if (guard_.in_child()) return;
-    {
-      const std::scoped_lock lock(mutex_);
-      stopping_ = true;
-    }
-    job_ready_.notify_all();
-    plan_wanted_.notify_all();
-    ring_.close();
-    if (planning_thread_.joinable()) planning_thread_.join();
-    if (reading_thread_.joinable()) reading_thread_.join();
-    finished_ = true;
-  }
-
- private:
-  /// A micro-batch that is to be read.
-  struct job {
-    std::shared_ptr<step_state> step;
-    std::size_t micro_batch;
-    Layout layout;
-    /// The token after a chunk that another one follows, and its byte of the loss mask.
-    std::int32_t next_token = 0;
-    std::uint8_t next_mask = 1;
-
-    [[nodiscard]] std::optional<record_chunk> chunk() const noexcept {
-      return step->chunk(micro_batch);
-    }
-  };
-  /// A job and the slot that it is read into.
-  struct filling {
-    job work;
-    typename ring_type::slot slot;
-  };
-
-  /// Micro-batches that are read together at most, sorted by their place in the file.
-  static constexpr std::size_t most_read_together = 8;
-  /// Planning pauses while so many micro-batches wait to be read, and goes on when only so few are
-  /// left: the threads then wake each other seldom.
-  static constexpr std::size_t most_planned_ahead = 4 * most_read_together;
-  static constexpr std::size_t fewest_planned_ahead = 2 * most_read_together;
-
-  static loader_options checked(loader_options options, const source_traits& source) {
-    if (!source.has_payload) {
-      throw_invalid_option("source", "a table of lengths",
-                           "a corpus with tokens; a planner accepts lengths");
-    }
-    if (!source.has_all_shapes) {
-      throw_invalid_option("source", "a corpus that does not know the shapes of all records",
-                           "one with an index of lengths");
-    }
-    if (options.prefetch_micro_batches == 0) {
-      throw_invalid_option("prefetch_micro_batches", "0", "at least 1");
-    }
-    if (traits::rows) {
-      options.micro_batching = micro_batch_rule::padded_rows;
-    } else if (options.micro_batching == micro_batch_rule::padded_rows) {
-      throw_invalid_option("micro_batching", "padded_rows",
-                           "another rule, or padded_loader, which has rows");
-    }
-    options.fields.record_multiple = options.plan.limits.record_multiple;
-    options.fields.total_multiple = options.plan.limits.total_multiple;
-    options.fields.reads_loss_mask = source.has_loss_mask;
-    validate(options.fields);
-    return options;
-  }
-
-  static micro_batch_rule rule(const loader_options& options) { return options.micro_batching; }
-
-  static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
-    const lane_range range = ownership.owned();
-    std::vector<lane_index> lanes(range.size());
-    std::iota(lanes.begin(), lanes.end(), range.first);
-    return lanes;
-  }
-
-  [[nodiscard]] std::uint64_t capacity() const noexcept {
-    return feed_->selection().limits.largest_record();
-  }
-
-  /// The most records that any rank has in a step, the same number on every rank.
-  [[nodiscard]] std::uint64_t records_per_rank() const noexcept {
-    return pack_sizes(options_.plan).largest *
-           ceil_div(ownership_.lanes(), ownership_.world().size);
-  }
-
-  static ring_options ring_options_for(const loader_options& options, std::uint64_t records,
-                                       std::uint64_t capacity) {
-    ring_options ring;
-    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, records);
-    ring.bytes_limit = options.staging_bytes;
-    ring.slots_limit = options.prefetch_micro_batches;
-    if (ring.slot_bytes > ring.bytes_limit) {
-      throw_invalid_option("staging_bytes", std::to_string(options.staging_bytes),
-                           "at least " + std::to_string(ring.slot_bytes) +
-                               ", the bytes of a micro-batch of " + std::to_string(capacity) +
-                               " tokens");
-    }
-    return ring;
-  }
-
-  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run.
-  void check_worst_case(const corpus_summary& summary) const {
-    if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
-    const std::uint64_t records = records_per_rank();
-    const std::uint64_t n = feed_->selection().domain.size();
-    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
-    // often as a lookahead spans epochs; padding repeats records too.
-    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
-                                              std::uint64_t{2} * options_.plan.lookahead_steps);
-    const bool once = options_.plan.rule == epoch_end::drop_last;
-    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
-    worst_case_chunks worst{.whole = {.records = records}};
-    std::uint64_t left = records;
-    const std::vector<length_bucket> buckets = summary.histogram.buckets();
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
-      if (!feed_->selection().limits.keeps(bucket->first)) continue;
-      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
-      const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
-      left -= count;
-      if (feed_->selection().limits.chunks() && longest > capacity()) {
-        worst.whole.records -= count;
-        worst.cut_records += count;
-        worst.chunks = saturating_add(
-            worst.chunks,
-            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
-        continue;
-      }
-      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
-      worst.whole.largest_record = std::max(worst.whole.largest_record, tokens);
-      worst.whole.total_tokens =
-          saturating_add(worst.whole.total_tokens, saturating_mul(count, tokens));
-    }
-    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
-    const std::string wanted =
-        options_.micro_batches ? std::to_string(*options_.micro_batches)
-                               : "a multiple of " + std::to_string(options_.micro_batch_multiple);
-    throw_invalid_option(
-        options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
-        "a number that the worst step of policy " + options_.plan.policy +
-            " fits: " + std::to_string(records) + " records of up to " +
-            std::to_string(worst.whole.largest_record) + " tokens, " +
-            std::to_string(worst.whole.total_tokens) + " in all, in micro-batches of " +
-            std::to_string(capacity()) + " tokens" +
-            (worst.chunks == 0 ? "" : " and " + std::to_string(worst.chunks) + " chunks") +
-            "; a policy that plans all lanes could keep it with fewer");
-  }
-
-  void start() {
-    if (stopping_) return;
-    if (!planning_thread_.joinable()) planning_thread_ = std::thread([this] { plan_all(); });
-    reading_thread_ = std::thread([this] { read_all(); });
-  }
-
-  /// Takes the next slot; what the background threads ended with is thrown here, once.
-  [[nodiscard]] std::optional<typename ring_type::lease> take_slot() {
-    try {
-      return ring_.next();
-    } catch (...) {
-      failed_ = true;
-      if (current_) current_->remaining = 0;
-      throw;
-    }
-  }
-
-  /// Returns the micro-batches of the last step that the trainer did not take.
-  void pass_over_current() {
-    if (!current_) return;
-    while (current_->remaining != 0) {
-      if (!take_slot()) break;
-      --current_->remaining;
-    }
-    current_.reset();
-  }
-
-  [[nodiscard]] std::shared_ptr<step_state> pop_step() {
-    std::unique_lock lock(mutex_);
-    step_ready_.wait(lock, [this] { return !steps_.empty() || reading_ended_; });
-    if (steps_.empty()) return nullptr;
-    std::shared_ptr<step_state> state = std::move(steps_.front());
-    steps_.pop_front();
-    return state;
-  }
-
-  // Two threads work for the trainer's: one plans; the other reads, completes what it has read
-  // while that is in the processor's caches, and hands it over.
-
-  void plan_all() noexcept {
-    std::exception_ptr failure;
-    try {
-      while (plan_some()) {
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      planning_failure_ = std::move(failure);
-      planning_ended_ = true;
-    }
-    job_ready_.notify_one();
-  }
-
-  void read_all() noexcept {
-    std::exception_ptr failure;
-    try {
-      while (read_some()) {
-      }
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    fillings_.clear();
-    // Nothing here refers to the exception any more once the trainer may have it.
-    if (failure) {
-      if (options_.on_failure) {
-        try {
-          options_.on_failure(failure);
-        } catch (...) {  // The trainer gets the error that came first.
-        }
-      }
-      ring_.fail(std::move(failure));
-    } else {
-      ring_.close();
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      reading_ended_ = true;
-    }
-    plan_wanted_.notify_one();
-    step_ready_.notify_all();
-  }
-
-  /// Plans a step once few micro-batches are left to be read.
-  /// @return  False at the end of the plan, or when the loader is stopped.
-  bool plan_some() {
-    {
-      std::unique_lock lock(mutex_);
-      if (jobs_.size() >= most_planned_ahead) planning_pauses_ = true;
-      plan_wanted_.wait(lock, [this] { return !planning_pauses_ || reading_ended_ || stopping_; });
-      if (reading_ended_ || stopping_) return false;
-    }
-    return plan_step();
-  }
-
-  /// Reads, completes and submits what is planned, into the slots that are free.
-  /// @return  False at the end of the plan, or when the loader is stopped.
-  /// @throws  what ended reading, or planning once everything planned before is submitted.
-  bool read_some() {
-    fillings_.clear();
-    while (fillings_.size() < read_together_) {
-      std::optional<typename ring_type::slot> slot =
-          fillings_.empty() ? ring_.acquire() : ring_.try_acquire();
-      if (!slot) break;
-      std::optional<job> work = fillings_.empty() ? wait_for_job() : take_job();
-      if (!work) break;
-      fillings_.push_back({std::move(*work), std::move(*slot)});
-    }
-    if (fillings_.empty()) return false;
-    read();
-    for (filling& done : fillings_) complete(done);
-    return ring_.submit(completed_);
-  }
-
-  /// The next micro-batch to be read; nullopt at the end of the plan, or when the loader is
-  /// stopped.
-  /// @throws  what ended planning.
-  [[nodiscard]] std::optional<job> wait_for_job() {
-    std::unique_lock lock(mutex_);
-    job_ready_.wait(lock, [this] { return !jobs_.empty() || planning_ended_ || stopping_; });
-    if (stopping_) return std::nullopt;
-    if (!jobs_.empty()) return pop_job(lock);
-    if (planning_failure_) std::rethrow_exception(std::exchange(planning_failure_, nullptr));
-    return std::nullopt;
-  }
-
-  [[nodiscard]] std::optional<job> take_job() {
-    std::unique_lock lock(mutex_);
-    if (jobs_.empty()) return std::nullopt;
-    return pop_job(lock);
-  }
-
-  [[nodiscard]] std::optional<job> pop_job(std::unique_lock<std::mutex>& lock) {
-    std::optional<job> taken(std::move(jobs_.front()));
-    jobs_.pop_front();
-    const bool wake = planning_pauses_ && jobs_.size() <= fewest_planned_ahead;
-    if (wake) planning_pauses_ = false;
-    lock.unlock();
-    if (wake) plan_wanted_.notify_one();
-    return taken;
-  }
-
-  /// Completes a micro-batch that was read.
-  void complete(filling& done) {
-    const std::span<std::byte> slab = done.slot.bytes();
-    job& work = done.work;
-    if (options_.digests) digest(work, slab);
-    if (const std::optional<record_chunk> chunk = work.chunk()) {
-      work.layout.place_chunk({.prefix_tokens = chunk->prefix_tokens,
-                               .predicts_next = !chunk->last() && work.next_mask != 0,
-                               .next_token = work.next_token});
-    }
-    filled_slot<Layout>& out = slots_[done.slot.index()];
-    out.view = work.layout.complete(slab);
-    out.step = std::move(work.step);
-    out.micro_batch = work.micro_batch;
-    completed_.add(std::move(done.slot), work.layout.slab_bytes());
-  }
-
-  /// Plans the next step, hands it to the trainer and queues its micro-batches.
-  /// @return  False at the end of the run.
-  bool plan_step() {
-    const std::optional<step_plan> plan = planner_.next();
-    if (!plan) return false;
-    auto state = std::make_shared<step_state>();
-    state->step = plan->step;
-    state->global = plan->global;
-    rooms_.clear();
-    costs_.clear();
-    std::size_t count = 0;
-    for (const pack_plan& pack : plan->packs) count += pack.records.size();
-    state->records.reserve(count);
-    state->roles.reserve(count);
-    state->tokens.reserve(count);
-    state->packs.reserve(plan->packs.size());
-    for (const pack_plan& pack : plan->packs) {
-      const std::size_t first = state->records.size();
-      for (const candidate& record : pack.records) {
-        state->records.push_back(record.record);
-        state->roles.push_back(record.role);
-        state->tokens.push_back(record.tokens);
-        rooms_.push_back(traits::room(options_.fields, record.tokens));
-        costs_.push_back(record.cost);
-        state->planned.tokens += record.tokens;
-        state->planned.loss_tokens += record.loss_tokens;
-      }
-      state->packs.push_back(
-          {.lane = pack.lane, .cost = pack.cost, .first = first, .last = state->records.size()});
-      state->cost += pack.cost;
-    }
-    state->planned.records = state->records.size();
-    // All packs of a step have the same number of records, on every rank.
-    state->expected_loss_tokens = feed_->expected_loss_tokens(
-        options_.plan.lanes * std::uint64_t{plan->packs.front().records.size()});
-    batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
-    state->remaining = state->micro_batches.size();
-    if (options_.digests) state->record_digests.resize(state->records.size());
-    planned_.clear();
-    for (std::size_t i = 0; i < state->micro_batches.size(); ++i) {
-      lengths_.clear();
-      for (const std::uint32_t record : state->micro_batches[i]) {
-        lengths_.push_back(state->tokens[record]);
-      }
-      if (i < state->chunks.size()) {
-        // Micro-batches are formed of padded records.
-        record_chunk& chunk = state->chunks[i];
-        chunk.tokens = std::min(chunk.tokens, lengths_.front() - chunk.prefix_tokens);
-        lengths_.front() = chunk.tokens;
-      }
-      Layout layout(options_.fields, lengths_);
-      for (std::size_t k = 0; k < lengths_.size(); ++k) {
-        if (state->roles[state->micro_batches[i][k]] == record_role::masked) layout.mask_record(k);
-      }
-      state->planned.padding_tokens += layout_padding(layout, lengths_);
-      planned_.push_back({state, i, std::move(layout)});
-    }
-    {
-      const std::scoped_lock lock(mutex_);
-      for (job& work : planned_) jobs_.push_back(std::move(work));
-      steps_.push_back(std::move(state));
-    }
-    step_ready_.notify_one();
-    job_ready_.notify_one();
-    return true;
-  }
-
-  static std::uint64_t layout_padding(const Layout& layout,
-                                      std::span<const std::uint64_t> lengths) noexcept {
-    std::uint64_t total = 0;
-    if constexpr (traits::rows) {
-      total = static_cast<std::uint64_t>(layout.rows()) * layout.width();
-    } else {
-      total = layout.total_tokens();
-    }
-    for (const std::uint64_t length : lengths) total -= length;
-    return total;
-  }
-
-  void read() {
-    reads_.clear();
-    for (filling& target : fillings_) {
-      const std::span<std::byte> slab = target.slot.bytes();
-      const std::span<const std::uint32_t> records =
-          target.work.step->micro_batches[target.work.micro_batch];
-      const std::optional<record_chunk> chunk = target.work.chunk();
-      for (std::size_t k = 0; k < records.size(); ++k) {
-        reads_.push_back({.id = target.work.step->records[records[k]].id,
-                          .first_token = chunk ? chunk->prefix_tokens : 0,
-                          .tokens = target.work.layout.token_span(slab, k),
-                          .loss_mask = target.work.layout.mask_span(slab, k)});
-      }
-      if (chunk && !chunk->last()) {
-        reads_.push_back({.id = reads_.back().id,
-                          .first_token = chunk->prefix_tokens + chunk->tokens,
-                          .tokens = {&target.work.next_token, 1},
-                          .loss_mask = {&target.work.next_mask,
-                                        options_.fields.reads_loss_mask ? std::size_t{1} : 0}});
-      }
-    }
-    try {
-      source_.read(reads_);
-    } catch (const data_error&) {
-      if (options_.bad_records == bad_record_policy::fail) throw;
-      read_one_by_one();
-    }
-  }
-
-  /// Reads again what could not be read together, and masks the records that are bad.
-  void read_one_by_one() {
-    std::size_t at = 0;
-    for (filling& target : fillings_) {
-      const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
-      const std::optional<record_chunk> chunk = target.work.chunk();
-      const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
-      for (std::size_t k = 0; k < records; ++k, at += reads) {
-        try {
-          source_.read(std::span<const record_read>(reads_).subspan(at, reads));
-        } catch (const data_error&) {
-          std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
-          std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
-          target.work.layout.mask_record(k);
-          masked_records_.fetch_add(1);
-        }
-      }
-    }
-  }
-
-  /// Digests the records of a micro-batch, and the packs with the step's last one.
-  void digest(const job& work, std::span<std::byte> slab) {
-    step_state& step = *work.step;
-    const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
-    const std::optional<record_chunk> chunk = work.chunk();
-    for (std::size_t k = 0; k < records.size(); ++k) {
-      // The chunks of a record follow each other, so one builder goes through them.
-      if (!chunk || chunk->index == 0) record_digest_ = digest_builder();
-      record_digest_.bytes(
-          std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
-      step.record_digests[records[k]] = record_digest_.value();
-    }
-    if (work.micro_batch + 1 != step.micro_batches.size()) return;
-    for (const delivered_pack& pack : step.packs) {
-      digest_builder builder;
-      builder.number(pack.last - pack.first);
-      for (std::size_t i = pack.first; i < pack.last; ++i) {
-        builder.number(step.records[i].epoch);
-        builder.number(step.records[i].id);
-        builder.number(step.tokens[i]);
-        builder.digest(step.record_digests[i]);
-      }
-      step.pack_digests.push_back(builder.value());
-    }
-  }
-
-  const fork_guard guard_;
-  const loader_options options_;
-  const any_source source_;
-  const lane_ownership ownership_;
-  const std::shared_ptr<const candidate_feed> feed_;
-  planner planner_;
-  chunked_micro_batcher batcher_;
-  ring_type ring_;
-  /// What stands in each slot of the ring; owned by whoever holds the slot.
-  std::vector<filled_slot<Layout>> slots_;
-
-  // Of the planning thread, with planner_ and batcher_.
-  std::vector<std::uint64_t> rooms_;
-  std::vector<std::uint64_t> costs_;
-  std::vector<std::uint64_t> lengths_;
-  std::vector<job> planned_;
-
-  // Of the reading thread.
-  std::size_t read_together_ = 1;
-  std::vector<filling> fillings_;
-  std::vector<record_read> reads_;
-  typename ring_type::batch completed_;
-  digest_builder record_digest_;
-  std::atomic<std::uint64_t> masked_records_{0};
-
-  // Shared by all threads.
-  std::mutex mutex_;
-  std::condition_variable step_ready_;
-  std::condition_variable job_ready_;
-  std::condition_variable plan_wanted_;
-  std::deque<std::shared_ptr<step_state>> steps_;
-  std::deque<job> jobs_;
-  bool planning_pauses_ = false;
-  bool planning_ended_ = false;
-  bool reading_ended_ = false;
-  bool stopping_ = false;
-  /// What ended planning.
-  std::exception_ptr planning_failure_;
-
-  // Of the trainer's thread.
-  std::thread planning_thread_;
-  std::thread reading_thread_;
-  std::shared_ptr<step_state> current_;
-  bool failed_ = false;
-  bool finished_ = false;
-  loader_statistics statistics_;
-};
-
-}  // namespace detail
+struct loader_statistics;
+struct record_selection;
 
 /// Feeds this rank's part of every step, reading and completing micro-batches ahead on one
 /// background thread while another one plans the steps to come.
@@ -671,46 +55,32 @@ class basic_loader {
   /// @throws  invalid_option naming the field, or data_error where the limits forbid a record.
   basic_loader(any_source source, const world& where, loader_options options,
                any_estimator estimator = default_cost(),
-               const std::optional<corpus_summary>& summary = std::nullopt)
-      : state_(make(std::move(source), where, std::move(options), estimator, summary)) {}
+               const std::optional<corpus_summary>& summary = std::nullopt);
 
   basic_loader(basic_loader&&) noexcept = default;
-  basic_loader& operator=(basic_loader&& other) noexcept {
-    if (this == &other) return *this;
-    if (state_) state_->stop();
-    state_ = std::move(other.state_);
-    return *this;
-  }
+  basic_loader& operator=(basic_loader&& other) noexcept;
   /// Ends the threads. Micro-batches that are still held stay readable.
-  ~basic_loader() {
-    if (state_) state_->stop();
-  }
+  ~basic_loader();
 
   /// The next step of the run; nullopt after the last.
   ///
   /// Micro-batches of the step before that were not taken are passed over.
   /// @pre     Micro-batches that are still held leave a slot free, otherwise deadlock.
   /// @throws  what ended the run on a background thread, once; afterwards state_error.
-  [[nodiscard]] std::optional<step> next() { return state_->next_step(); }
+  [[nodiscard]] std::optional<step> next();
 
   [[nodiscard]] iterator begin() { return iterator(this); }
   [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }
 
   /// Steps of the whole run, or nullopt where it is endless.
-  [[nodiscard]] std::optional<std::uint64_t> steps() const {
-    return state_->feed().sampler().schedule().steps();
-  }
+  [[nodiscard]] std::optional<std::uint64_t> steps() const;
   /// Which records take part, and what the limits did to the others.
-  [[nodiscard]] const record_selection& selection() const noexcept {
-    return state_->feed().selection();
-  }
+  [[nodiscard]] const record_selection& selection() const noexcept;
   /// What the run emits, repeats and drops over all ranks; nullopt where it is endless.
-  [[nodiscard]] std::optional<schedule_counts> schedule() const {
-    return state_->feed().sampler().schedule().counts();
-  }
+  [[nodiscard]] std::optional<schedule_counts> schedule() const;
   /// The lanes of this rank.
-  [[nodiscard]] lane_range lanes() const noexcept { return state_->ownership().owned(); }
-  [[nodiscard]] loader_statistics statistics() const { return state_->statistics(); }
+  [[nodiscard]] lane_range lanes() const noexcept;
+  [[nodiscard]] loader_statistics statistics() const;
 
   /// Single-pass iterator over the steps; it holds the current one.
   class iterator {
@@ -738,24 +108,7 @@ class basic_loader {
   };
 
  private:
-  using state = detail::loader_state<Layout>;
-
-  static std::shared_ptr<state> make(any_source source, const world& where, loader_options options,
-                                     const any_estimator& estimator,
-                                     const std::optional<corpus_summary>& summary) {
-    validate(options.plan);
-    const lane_ownership ownership(options.plan.lanes, where, options.uneven);
-    const auto build = [&](const corpus_summary& known) {
-      return new state(std::move(source), ownership, std::move(options), estimator, known);
-    };
-    // A forked child must not join a thread that it does not have.
-    const auto destroy = [](state* gone) {
-      if (!gone->guard().in_child()) delete gone;
-    };
-    return {summary ? build(*summary) : build(summarize(source)), destroy};
-  }
-
-  std::shared_ptr<state> state_;
+  std::shared_ptr<detail::loader_state<Layout>> state_;
 };
 
 /// Micro-batches in one row with `cu_seqlens`, as varlen attention takes them.
@@ -763,4 +116,13 @@ using loader = basic_loader<thd_layout>;
 /// Micro-batches with one padded row per record.
 using padded_loader = basic_loader<padded_layout>;
 
+#if LANEPACK_COMPILED
+extern template class basic_loader<thd_layout>;
+extern template class basic_loader<padded_layout>;
+#endif
+
 }  // namespace lanepack::inline LANEPACK_ABI
+
+#if !LANEPACK_COMPILED
+#include <lanepack/loader/loader.ipp>
+#endif

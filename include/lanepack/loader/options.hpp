@@ -17,14 +17,15 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/cost/feasibility.hpp>
-#include <lanepack/packer/calendar_caps.hpp>
-#include <lanepack/packer/cost_distribution.hpp>
-#include <lanepack/packer/micro_batcher.hpp>
-#include <lanepack/sampler/schedule.hpp>
-#include <lanepack/sampler/shuffle.hpp>
+#include <lanepack/packer/calendar_parameters.hpp>
+#include <lanepack/packer/micro_batch_rule.hpp>
+#include <lanepack/sampler/schedule_options.hpp>
+#include <lanepack/sampler/shuffle_options.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
+
+class cost_distribution;
 
 /// Everything that decides which records a pack holds. Two runs with the same corpus, estimator and
 /// plan options have the same packs, whatever the number of ranks and threads.

@@ -16,6 +16,7 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/sampler/schedule.hpp>
@@ -31,16 +32,6 @@ struct pack_plan {
   std::uint64_t cost = 0;
   /// Its records in the order in which they are delivered.
   std::span<const candidate> records;
-};
-
-/// What a step holds over all lanes, as planned.
-struct global_step_counts {
-  std::uint64_t records = 0;
-  std::uint64_t tokens = 0;
-  /// An upper bound where records with a loss mask were truncated.
-  std::uint64_t loss_tokens = 0;
-
-  friend bool operator==(const global_step_counts&, const global_step_counts&) = default;
 };
 
 /// The packs of one step that were asked for, by ascending lane.
@@ -199,9 +190,9 @@ class planner {
         record.admitted = first;
         statistics_.admitted_cost += record.cost;
       }
+      const std::uint64_t taken = schedule.lane_records_before(first) * packs_per_step;
       statistics_.peak_buffered_records =
-          std::max<std::uint64_t>(statistics_.peak_buffered_records,
-                                  (from.policy.held().size() + arrivals_.size()) / packs_per_step);
+          std::max(statistics_.peak_buffered_records, (admitted_end - taken) / packs_per_step);
       from.packs.clear();
       window.lane = scope_ == policy_scope::lane ? lanes_[i] : 0;
       const policy_statistics before = from.policy.statistics();

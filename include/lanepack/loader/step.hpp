@@ -3,7 +3,6 @@
 /// @file
 /// What a loader hands to the trainer: steps, and their micro-batches one by one.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,20 +10,16 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <lanepack/batch/layout_options.hpp>
 #include <lanepack/batch/padded.hpp>
 #include <lanepack/batch/thd.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
-#include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
-#include <lanepack/device/host_backend.hpp>
-#include <lanepack/device/staging_ring.hpp>
-#include <lanepack/loader/planner.hpp>
-#include <lanepack/packer/chunking.hpp>
-#include <lanepack/packer/micro_batcher.hpp>
+#include <lanepack/device/ring_lease.hpp>
+#include <lanepack/loader/step_counts.hpp>
+#include <lanepack/packer/record_chunk.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -67,43 +62,14 @@ struct delivered_pack {
   std::size_t last = 0;
 };
 
+class host_backend;
+
 namespace detail {
 
-/// A step on its way from the background threads to the trainer.
-struct step_state {
-  step_index step = 0;
-  /// By lane, then in pack order.
-  std::vector<record_ref> records;
-  std::vector<record_role> roles;
-  std::vector<std::uint64_t> tokens;
-  std::vector<delivered_pack> packs;
-  micro_batch_list micro_batches;
-  /// The chunks in the first micro-batches, where records are cut.
-  std::vector<record_chunk> chunks;
-  batch_counts planned;
-  std::optional<global_step_counts> global;
-  std::uint64_t cost = 0;
-  std::uint64_t expected_loss_tokens = 1;
-  /// Written by a background thread until the last micro-batch is submitted.
-  std::vector<digest128> record_digests;
-  std::vector<digest128> pack_digests;
-  /// Micro-batches that the trainer has not taken; only its thread uses this.
-  std::size_t remaining = 0;
+struct step_state;
 
-  /// What a micro-batch holds of its record where that is cut.
-  [[nodiscard]] std::optional<record_chunk> chunk(std::size_t micro_batch) const noexcept {
-    if (micro_batch >= chunks.size()) return std::nullopt;
-    return chunks[micro_batch];
-  }
-};
-
-/// A micro-batch in a slot.
 template <class Layout>
-struct filled_slot {
-  typename layout_traits<Layout>::view view;
-  std::shared_ptr<const step_state> step;
-  std::size_t micro_batch = 0;
-};
+struct filled_slot;
 
 template <class Layout>
 class loader_state;
@@ -121,39 +87,28 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   using view_type = typename layout_traits<Layout>::view;
 
   /// The records, in the order of the segments or rows: indices into the step's `records()`.
-  [[nodiscard]] std::span<const std::uint32_t> record_indices() const noexcept {
-    return step_->micro_batches[index_];
-  }
+  [[nodiscard]] std::span<const std::uint32_t> record_indices() const noexcept;
   /// (epoch, id) of one of the records.
   /// @param segment  Below the number of records.
-  [[nodiscard]] record_ref record(std::size_t segment) const noexcept {
-    return step_->records[record_indices()[segment]];
-  }
+  [[nodiscard]] record_ref record(std::size_t segment) const noexcept;
   /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
   /// chunks of a record stand in consecutive micro-batches, first to last.
-  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept { return step_->chunk(index_); }
+  [[nodiscard]] std::optional<record_chunk> chunk() const noexcept;
   /// As `loaded_step::expected_loss_tokens`.
-  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
-    return step_->expected_loss_tokens;
-  }
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept;
   /// Number of this micro-batch in its step.
   [[nodiscard]] std::size_t index() const noexcept { return index_; }
   /// The step it belongs to.
-  [[nodiscard]] step_index step() const noexcept { return step_->step; }
+  [[nodiscard]] step_index step() const noexcept;
 
   /// Returns the slot now; spans must not be used any more.
   void release() { lease_.release(); }
 
  private:
   friend class detail::loader_state<Layout>;
-  leased_micro_batch(const detail::filled_slot<Layout>& from,
-                     typename staging_ring<host_backend>::lease lease)
-      : view_type(from.view),
-        lease_(std::move(lease)),
-        step_(from.step),
-        index_(from.micro_batch) {}
+  leased_micro_batch(const detail::filled_slot<Layout>& from, ring_lease<host_backend> lease);
 
-  typename staging_ring<host_backend>::lease lease_;
+  ring_lease<host_backend> lease_;
   std::shared_ptr<const detail::step_state> step_;
   std::size_t index_;
 };
@@ -170,26 +125,24 @@ class loaded_step {
   class iterator;
 
   /// Number of the step in the run.
-  [[nodiscard]] step_index number() const noexcept { return state_->step; }
+  [[nodiscard]] step_index number() const noexcept;
   /// Packs of this rank's lanes, by lane.
-  [[nodiscard]] std::span<const delivered_pack> packs() const noexcept { return state_->packs; }
+  [[nodiscard]] std::span<const delivered_pack> packs() const noexcept;
   /// Records of all packs, one pack after the other.
-  [[nodiscard]] std::span<const record_ref> records() const noexcept { return state_->records; }
+  [[nodiscard]] std::span<const record_ref> records() const noexcept;
   /// Why each record is in the step.
-  [[nodiscard]] std::span<const record_role> roles() const noexcept { return state_->roles; }
+  [[nodiscard]] std::span<const record_role> roles() const noexcept;
   /// Micro-batches of this rank in this step.
-  [[nodiscard]] std::size_t micro_batches() const noexcept { return state_->micro_batches.size(); }
+  [[nodiscard]] std::size_t micro_batches() const noexcept;
   /// Records, tokens and loss tokens of this rank as planned. Loss tokens are an upper bound where
   /// records with a loss mask were truncated; micro-batches count exactly.
-  [[nodiscard]] const batch_counts& planned() const noexcept { return state_->planned; }
+  [[nodiscard]] const batch_counts& planned() const noexcept;
   /// Records, tokens and loss tokens of the step over all ranks, as planned: the same on every
   /// rank, no all-reduce needed. Known where the policy plans all lanes (`replicated`), else
   /// nullopt.
-  [[nodiscard]] const std::optional<global_step_counts>& global_counts() const noexcept {
-    return state_->global;
-  }
+  [[nodiscard]] const std::optional<global_step_counts>& global_counts() const noexcept;
   /// Estimated cost of this rank's records.
-  [[nodiscard]] std::uint64_t cost() const noexcept { return state_->cost; }
+  [[nodiscard]] std::uint64_t cost() const noexcept;
   /// Loss tokens that a step of so many records has on average over all ranks, at least 1: a
   /// constant normaliser of the loss, the same on every rank and in every step with as many records
   /// (tokens where the corpus has no loss tokens).
@@ -200,28 +153,16 @@ class loaded_step {
   /// this number, accumulate gradients over micro-batches and sum them over ranks; where a
   /// framework averages over ranks instead, multiply by the number of ranks. Ranks need no message
   /// for it.
-  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept {
-    return state_->expected_loss_tokens;
-  }
+  [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept;
 
   /// The next micro-batch, waiting for it to be read; nullopt after the last.
   /// @throws  what ended the run on a background thread, once; the loader is then closed.
-  [[nodiscard]] std::optional<micro_batch> next() { return owner_->next_micro_batch(*state_); }
+  [[nodiscard]] std::optional<micro_batch> next();
 
   /// Digests of the packs over (epoch, id), boundaries and token bytes, in the order of `packs()`.
   /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
   ///          digests.
-  [[nodiscard]] std::span<const digest128> pack_digests() const {
-    if (state_->remaining != 0) {
-      detail::throw_state_error("pack digests of step " + std::to_string(state_->step) +
-                                " are known after its last micro-batch; found " +
-                                std::to_string(state_->remaining) + " not taken");
-    }
-    if (state_->pack_digests.empty()) {
-      detail::throw_state_error("the loader was not asked for digests: loader_options::digests");
-    }
-    return state_->pack_digests;
-  }
+  [[nodiscard]] std::span<const digest128> pack_digests() const;
 
   [[nodiscard]] iterator begin() { return iterator(this); }
   [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }
@@ -263,4 +204,15 @@ class loaded_step {
   std::shared_ptr<detail::step_state> state_;
 };
 
+#if LANEPACK_COMPILED
+extern template class leased_micro_batch<thd_layout>;
+extern template class leased_micro_batch<padded_layout>;
+extern template class loaded_step<thd_layout>;
+extern template class loaded_step<padded_layout>;
+#endif
+
 }  // namespace lanepack::inline LANEPACK_ABI
+
+#if !LANEPACK_COMPILED
+#include <lanepack/loader/step.ipp>
+#endif

@@ -103,7 +103,11 @@ class calendar_policy {
     buffer_.take_picked(out);
   }
 
-  [[nodiscard]] std::span<const candidate> held() const noexcept { return buffer_.held(); }
+  /// Lists what is held; valid until the next call on this object.
+  [[nodiscard]] std::span<const candidate> held() const {
+    buffer_.list(listed_);
+    return listed_;
+  }
 
   /// The tuning, what it belongs to, and what the lane has counted.
   [[nodiscard]] policy_state save() const {
@@ -230,12 +234,17 @@ class calendar_policy {
           max_displacement(detail::checked_displacement(given)),
           tuning(given.tuning ? *given.tuning : tune_calendar(given)),
           variation_ppm(detail::cost_variation_ppm(*given.costs)),
+          mean_cost(given.costs->total_cost() / given.costs->records()),
+          mean_cost_rest(given.costs->total_cost() % given.costs->records()),
           caps(std::make_shared<const calendar_caps>(*given.costs, given.records_per_pack, tuning)),
           identity(identity_of(options, max_displacement, tuning)) {}
     calendar_options options;
     std::uint64_t max_displacement;
     calendar_tuning tuning;
     std::uint64_t variation_ppm;
+    /// Of a record, and what the division leaves.
+    uint128 mean_cost;
+    uint128 mean_cost_rest;
     std::shared_ptr<const calendar_caps> caps;
     /// Of everything that decides a pack, arrivals aside.
     digest128 identity;
@@ -297,7 +306,7 @@ class calendar_policy {
     if (needed > buffer_.capacity()) {
       // Steps ahead of a change may already have the other count.
       lookahead_buffer larger(needed);
-      larger.insert(buffer_.held());
+      larger.insert(held());
       buffer_ = std::move(larger);
     }
     buffer_.insert(arrivals);
@@ -317,10 +326,9 @@ class calendar_policy {
   /// records may be fewer and as heavy as declared.
   [[nodiscard]] calendar_slot adapted(const calendar_slot& slot) const noexcept {
     if (arrived_ == 0) return slot;
-    const cost_distribution& costs = *setup_->options.costs;
-    const uint128 n = costs.records();
-    const uint128 expected = std::max<uint128>(
-        1, costs.total_cost() / n * arrived_ + costs.total_cost() % n * arrived_ / n);
+    const std::uint64_t n = setup_->options.costs->records();
+    const uint128 expected =
+        std::max<uint128>(1, setup_->mean_cost * arrived_ + setup_->mean_cost_rest * arrived_ / n);
     constexpr std::uint64_t million = 1'000'000;
     const std::uint64_t chance =
         detail::integer_root(static_cast<uint128>(setup_->variation_ppm) * million / arrived_);
@@ -351,12 +359,12 @@ class calendar_policy {
     filler_.start(count);
     if (filler_.pick_due(buffer_, rule(), window.first_step) > 0) {
       const std::uint64_t all =
-          buffer_.picked_cost() + buffer_.cheapest_sum(buffer_.size() - buffer_.picked().size());
+          buffer_.picked_cost() + buffer_.cheapest_sum(buffer_.size() - buffer_.picked_records());
       filler_.complete(buffer_, all / *window.steps_to_drain, *caps_);
       return;
     }
     costs_.clear();
-    for (const candidate& record : buffer_.held()) costs_.push_back(record.cost);
+    for (std::size_t q = 0; q < buffer_.size(); ++q) costs_.push_back(buffer_.at(q).cost);
     const partition_view packs = partitioner_.partition(costs_, count);
     for (const std::uint32_t position : packs[0]) buffer_.pick(buffer_.place(position));
   }
@@ -365,6 +373,8 @@ class calendar_policy {
   std::shared_ptr<const calendar_caps> caps_;
   std::uint32_t records_per_pack_;
   lookahead_buffer buffer_;
+  /// What `held` shows.
+  mutable std::vector<candidate> listed_;
   detail::calendar_filler filler_;
   balanced_partitioner partitioner_;
   std::vector<std::uint64_t> costs_;

@@ -53,36 +53,37 @@ class calendar_filler {
             std::uint32_t count, std::int64_t reserve) {
     start(count);
     pick_due(buffer, rule, step);
-    const std::size_t ordinary = buffer.count_below(caps.base() / 2 + 1);
+    const std::uint64_t heavy = caps.base() / 2 + 1;
     const std::uint64_t goal_by_work = work_goal(buffer, slot, reserve);
     pick_overdue(buffer, slot, tuning, step);
-    pick_heavy(buffer, slot, ordinary);
-    const std::uint64_t goal = std::min(
-        goal_by_work, std::max(buffer.picked_cost() + buffer.cheapest_sum(left_), slot.light_fill));
-    pick_oldest(buffer, slot, ordinary);
+    pick_heavy(buffer, slot, buffer.count_below(heavy));
+    const std::uint64_t goal = std::min(goal_by_work, std::max(completed_cost_, slot.light_fill));
+    pick_oldest(buffer, slot, heavy);
     take_cheapest(buffer);
     approach(buffer, slot.cap, goal, caps.pack_cost() / 10'000);
   }
 
   /// Marks only records that have to leave in this step; returns their number.
   std::uint32_t pick_due(lookahead_buffer& buffer, const displacement_rule& rule, step_index step) {
-    const std::span<const candidate> held = buffer.held();
     std::size_t due = 0;
-    for (std::size_t q = 0; q < held.size(); ++q) {
-      const std::uint64_t age = step - held[q].admitted;
+    for (std::size_t q = 0; q < buffer.size(); ++q) {
+      const std::uint64_t age = step - buffer.at(q).admitted;
       LANEPACK_ASSERT(age <= rule.max_steps);
       const std::uint64_t served = (rule.max_steps - age) * rule.min_records_per_pack;
       // Later records have at least as many steps left.
-      if (served >= held.size()) break;
+      if (served >= buffer.size()) break;
       if (q + 1 > served) due = std::max(due, static_cast<std::size_t>(q + 1 - served));
     }
     LANEPACK_ASSERT(due <= left_);
     due = std::min<std::size_t>(due, left_);
     for (std::size_t q = 0; q < due; ++q) {
-      pick(buffer, buffer.place(q));
       fixed_.push_back(static_cast<std::uint32_t>(buffer.place(q)));
+      buffer.pick(fixed_.back());
     }
     due_ = static_cast<std::uint32_t>(due);
+    examined_ = due;
+    left_ -= due_;
+    complete_with_cheapest(buffer);
     return due_;
   }
 
@@ -90,6 +91,7 @@ class calendar_filler {
   void start(std::uint32_t count) {
     fixed_.clear();
     due_ = 0;
+    examined_ = 0;
     left_ = count;
   }
 
@@ -107,33 +109,35 @@ class calendar_filler {
   /// Oldest records that are offered to a pack before it takes the cheapest.
   static constexpr std::size_t max_offers = 64;
 
+  /// Sums up what the pack costs if the cheapest records complete it.
+  void complete_with_cheapest(const lookahead_buffer& buffer) {
+    cheapest_end_ = buffer.end_of_cheapest(left_);
+    completed_cost_ = buffer.picked_cost() + buffer.cheapest_sum(left_);
+  }
+
+  /// Cost of the dearest of the cheapest records that complete the pack.
+  /// @pre  The pack is not full.
+  [[nodiscard]] std::uint64_t dearest_of_cheapest(const lookahead_buffer& buffer) const {
+    return buffer.cost(cheapest_end_ - 1);
+  }
+
   void pick(lookahead_buffer& buffer, std::size_t place) {
     buffer.pick(place);
     --left_;
+    if (place + 1 >= cheapest_end_) replace_dearest_of_cheapest(buffer, buffer.cost(place));
   }
 
-  /// Sum of the cheapest records that would complete the pack if the record at `place` were in it.
-  [[nodiscard]] std::uint64_t cost_beside(lookahead_buffer& buffer, std::size_t place) const {
-    const std::size_t rest = left_ - 1;
-    if (place >= rest + buffer.picked().size()) return buffer.cheapest_sum(rest);
-    buffer.pick(place);
-    const std::uint64_t sum = buffer.cheapest_sum(rest);
-    buffer.unpick(place);
-    return sum;
+  /// Accounts for a record of the pack that is the dearest of the cheapest, or none of them.
+  void replace_dearest_of_cheapest(const lookahead_buffer& buffer, std::uint64_t cost) {
+    completed_cost_ += cost - dearest_of_cheapest(buffer);
+    cheapest_end_ = buffer.end_of_unpicked_before(cheapest_end_ - 1);
   }
 
   /// What the lane should emit: its share and a tenth of what it is behind.
   [[nodiscard]] std::uint64_t work_goal(const lookahead_buffer& buffer, const calendar_slot& slot,
                                         std::int64_t reserve) const {
-    std::uint64_t counted = buffer.count_below(slot.counted_cost + 1);
-    std::uint64_t sum = 0;
-    const auto picked = buffer.picked();
-    for (const std::uint32_t place : picked) {
-      if (place < counted) sum += buffer.cost(place);
-    }
-    const auto counted_picked = static_cast<std::uint64_t>(
-        std::lower_bound(picked.begin(), picked.end(), counted) - picked.begin());
-    sum += buffer.cheapest_sum(counted - counted_picked);
+    const std::uint64_t counted = buffer.count_below(slot.counted_cost + 1);
+    const std::uint64_t sum = buffer.sum_of_first(counted);
     const auto behind = static_cast<std::int64_t>(sum) -
                         static_cast<std::int64_t>(counted * slot.counted_mean) + reserve;
     const std::int64_t goal = static_cast<std::int64_t>(slot.share) + behind / 10;
@@ -144,12 +148,15 @@ class calendar_filler {
   /// Records above the overdue age that fit, oldest first.
   void pick_overdue(lookahead_buffer& buffer, const calendar_slot& slot,
                     const calendar_tuning& tuning, step_index step) {
-    const std::span<const candidate> held = buffer.held();
-    for (std::size_t q = 0; q < held.size() && left_ > 0; ++q) {
-      if (step - held[q].admitted < tuning.overdue_steps) break;
+    for (std::size_t q = 0; q < buffer.size() && left_ > 0; ++q) {
+      const candidate& record = buffer.at(q);
+      if (step - record.admitted < tuning.overdue_steps) break;
       const std::size_t place = buffer.place(q);
+      examined_ = q + 1;
       if (buffer.is_picked(place)) continue;
-      if (buffer.picked_cost() + held[q].cost + cost_beside(buffer, place) > slot.cap) continue;
+      const std::uint64_t dearest = dearest_of_cheapest(buffer);
+      const std::uint64_t more = record.cost > dearest ? record.cost - dearest : 0;
+      if (completed_cost_ + more > slot.cap) continue;
       pick(buffer, place);
       fixed_.push_back(static_cast<std::uint32_t>(place));
     }
@@ -159,10 +166,11 @@ class calendar_filler {
   /// the same the oldest.
   void pick_heavy(lookahead_buffer& buffer, const calendar_slot& slot, std::size_t ordinary) {
     if (ordinary == buffer.size()) return;
-    const std::uint64_t ordinary_mean = mean_of_cheapest(buffer, ordinary);
-    bool first = buffer.picked().empty();
+    const std::uint64_t ordinary_mean =
+        ordinary == 0 ? 0 : buffer.sum_of_first(ordinary) / ordinary;
+    bool first = buffer.picked_records() == 0;
     while (left_ > 0) {
-      std::uint64_t beside = buffer.cheapest_sum(left_ - 1);
+      std::uint64_t beside = completed_cost_ - buffer.picked_cost() - dearest_of_cheapest(buffer);
       // Without this, two heavy records share a pack and burn the light ones that the next heavy
       // slot needs.
       if (!first) beside = std::max(beside, (left_ - 1) * ordinary_mean);
@@ -177,7 +185,8 @@ class calendar_filler {
       std::size_t oldest = place;
       for (std::size_t other = place; other > ordinary && buffer.cost(other - 1) >= alike;) {
         --other;
-        if (!buffer.is_picked(other) && buffer.position(other) < buffer.position(oldest)) {
+        if (!buffer.is_picked(other) &&
+            buffer.at_place(other).arrival < buffer.at_place(oldest).arrival) {
           oldest = other;
         }
       }
@@ -186,86 +195,114 @@ class calendar_filler {
     }
   }
 
-  [[nodiscard]] static std::uint64_t mean_of_cheapest(const lookahead_buffer& buffer,
-                                                      std::size_t count) {
-    std::uint64_t sum = 0;
-    std::size_t records = count;
-    for (const std::uint32_t place : buffer.picked()) {
-      if (place < count) {
-        sum += buffer.cost(place);
-        --records;
-      }
-    }
-    sum += buffer.cheapest_sum(records);
-    return count == 0 ? 0 : sum / count;
-  }
-
   void take_cheapest(lookahead_buffer& buffer) {
-    for (std::size_t place = 0; left_ > 0; ++place) {
-      if (!buffer.is_picked(place)) pick(buffer, place);
+    for (std::size_t place = 0; left_ > 0; --left_) {
+      place = buffer.unpicked_from(place);
+      buffer.pick(place);
     }
   }
 
-  void pick_oldest(lookahead_buffer& buffer, const calendar_slot& slot, std::size_t ordinary) {
+  void pick_oldest(lookahead_buffer& buffer, const calendar_slot& slot, std::uint64_t heavy) {
+    // Places are searched together at the end: nothing waits for one on the way.
+    accepted_.clear();
     std::size_t offers = 0;
     for (std::size_t q = 0; q < buffer.size() && left_ > 0 && offers < max_offers; ++q) {
-      const std::size_t place = buffer.place(q);
-      if (place >= ordinary || buffer.is_picked(place)) continue;
+      const std::uint64_t cost = buffer.at(q).cost;
+      if (cost >= heavy || (q < examined_ && buffer.is_picked(buffer.place(q)))) continue;
       ++offers;
-      const std::uint64_t least = buffer.picked_cost() + buffer.cheapest_sum(left_);
-      const std::uint64_t with =
-          buffer.picked_cost() + buffer.cost(place) + cost_beside(buffer, place);
       // A record that took all the room would leave the cheapest to complete the pack, and a lane
       // without cheap records cannot stay below a cap: four measured best.
-      const std::uint64_t room = slot.cap > least ? slot.cap - least : 0;
-      if (with - least > (left_ > 1 ? room / 4 : room)) continue;
-      pick(buffer, place);
+      const std::uint64_t room = slot.cap > completed_cost_ ? slot.cap - completed_cost_ : 0;
+      const std::uint64_t dearest = dearest_of_cheapest(buffer);
+      if (cost > dearest + (left_ > 1 ? room / 4 : room)) continue;
+      if (cost > dearest) {
+        --left_;
+        replace_dearest_of_cheapest(buffer, cost);
+        accepted_.push_back(q);
+      } else {
+        pick(buffer, buffer.place(q));
+      }
     }
+    for (const std::size_t q : accepted_) buffer.pick(buffer.place(q));
   }
 
   /// Swaps a marked record for another while that brings the sum closer to the goal.
   void approach(lookahead_buffer& buffer, std::uint64_t cap, std::uint64_t goal,
                 std::uint64_t tolerance) {
     const auto distance = [](std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; };
+    exchangeable_.clear();
+    buffer.for_each_picked([this](std::size_t place) {
+      if (std::find(fixed_.begin(), fixed_.end(), place) == fixed_.end()) {
+        exchangeable_.push_back(static_cast<std::uint32_t>(place));
+      }
+    });
     for (int swaps = 0; swaps < max_swaps; ++swaps) {
       const std::uint64_t sum = buffer.picked_cost();
       std::uint64_t best = distance(sum, goal);
       if (sum <= cap && best <= tolerance) return;
-      std::size_t out = 0;
-      std::size_t in = 0;
-      bool found = false;
-      const auto offer = [&](std::size_t from, std::size_t to) {
-        const std::uint64_t after = sum - buffer.cost(from) + buffer.cost(to);
-        if (after > cap && after >= sum) return;
+      constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+      std::size_t out = none;
+      std::size_t in = none;
+      // Conditional moves: which offer is the best so far is hard to predict.
+      const auto offer = [&](std::size_t i, std::uint64_t after, std::size_t place) {
         const std::uint64_t rest = distance(after, goal);
-        if (rest >= best) return;
-        best = rest;
-        out = from;
-        in = to;
-        found = true;
+        const bool better = (rest < best) & ((after <= cap) | (after < sum));
+        best = better ? rest : best;
+        out = better ? i : out;
+        in = better ? place : in;
       };
-      for (const std::uint32_t from : buffer.picked()) {
-        if (std::find(fixed_.begin(), fixed_.end(), from) != fixed_.end()) continue;
-        const std::uint64_t up = buffer.cost(from) + goal;
-        const std::uint64_t wanted = up > sum ? up - sum : 0;
-        const std::size_t split = buffer.count_below(wanted);
-        std::size_t above = split;
-        while (above < buffer.size() && buffer.is_picked(above)) ++above;
-        if (above < buffer.size()) offer(from, above);
-        std::size_t below = split;
-        while (below > 0 && buffer.is_picked(below - 1)) --below;
-        if (below > 0) offer(from, below - 1);
+      // What a dearer record is exchanged for is dearer too, so that `split` moves up.
+      std::size_t split = 0;
+      std::size_t above = 0;
+      for (std::size_t i = 0; i < exchangeable_.size(); ++i) {
+        const std::uint64_t others = sum - buffer.cost(exchangeable_[i]);
+        const std::uint64_t wanted = goal > others ? goal - others : 0;
+        const bool moved = i == 0 || buffer.cost(split) < wanted;
+        if (moved) {
+          split = buffer.count_below(wanted);
+          above = buffer.unpicked_from(split);
+        }
+        if (above < buffer.size()) offer(i, others + buffer.cost(above), above);
+        if (moved) {
+          const std::size_t end_below = buffer.end_of_unpicked_before(split);
+          if (end_below > 0) offer(i, others + buffer.cost(end_below - 1), end_below - 1);
+        }
+        // The record below brings less for the dearer ones, and there is none above.
+        if (above >= buffer.size()) break;
       }
-      if (!found) return;
-      buffer.unpick(out);
+      if (in == none) return;
+      buffer.unpick(exchangeable_[out]);
       buffer.pick(in);
+      exchange(out, static_cast<std::uint32_t>(in));
     }
+  }
+
+  /// Puts `place` into the ascending list of places that may be exchanged, for the one at `at`.
+  void exchange(std::size_t at, std::uint32_t place) {
+    for (; at > 0 && exchangeable_[at - 1] > place; --at) {
+      exchangeable_[at] = exchangeable_[at - 1];
+    }
+    for (; at + 1 < exchangeable_.size() && exchangeable_[at + 1] < place; ++at) {
+      exchangeable_[at] = exchangeable_[at + 1];
+    }
+    exchangeable_[at] = place;
   }
 
   std::uint32_t left_ = 0;
   std::uint32_t due_ = 0;
+  /// Oldest records among which all that are `fixed_` are.
+  std::size_t examined_ = 0;
+  /// The cheapest records that complete the pack are those before this place that are not picked,
+  /// with the last one.
+  std::size_t cheapest_end_ = 0;
+  /// What the pack costs together with them.
+  std::uint64_t completed_cost_ = 0;
   /// Places of records that no swap may take out.
   std::vector<std::uint32_t> fixed_;
+  /// Positions of records that `pick_oldest` accepts.
+  std::vector<std::size_t> accepted_;
+  /// Places of records that are not fixed, ascending.
+  std::vector<std::uint32_t> exchangeable_;
 };
 
 }  // namespace detail

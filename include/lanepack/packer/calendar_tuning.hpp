@@ -205,7 +205,13 @@ namespace detail {
 /// Largest integer whose square is at most `value`.
 [[nodiscard]] constexpr std::uint64_t integer_root(uint128 value) noexcept {
   std::uint64_t root = 0;
-  for (std::uint64_t bit = std::uint64_t{1} << 63; bit != 0; bit >>= 1) {
+  const auto high = static_cast<std::uint64_t>(value >> 64);
+  const auto low = static_cast<std::uint64_t>(value);
+  const auto width =
+      static_cast<unsigned>(high != 0 ? 64 + std::bit_width(high) : std::bit_width(low));
+  // The root has half the bits, rounded up.
+  for (std::uint64_t bit = std::uint64_t{1} << (width == 0 ? 0 : (width - 1) / 2); bit != 0;
+       bit >>= 1) {
     const std::uint64_t next = root | bit;
     if (static_cast<uint128>(next) * next <= value) root = next;
   }
@@ -359,11 +365,11 @@ class calendar_trial {
     slot_cost_[index] += static_cast<uint128>(weight) * cost;
     std::uint64_t tokens = 0;
     std::uint64_t long_tokens = 0;
-    for (const std::uint32_t place : buffer.picked()) {
+    buffer.for_each_picked([&](std::size_t place) {
       const candidate& record = buffer.at_place(place);
       tokens += record.tokens;
       if (record.cost >= long_cost) long_tokens += record.tokens;
-    }
+    });
     slot_tokens_[index] += static_cast<uint128>(weight) * tokens;
     slot_long_tokens_[index] += static_cast<uint128>(weight) * long_tokens;
   }

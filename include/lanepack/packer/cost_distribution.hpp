@@ -15,7 +15,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/cost/feasibility.hpp>
 #include <lanepack/packer/candidate.hpp>

@@ -114,18 +114,29 @@ class cost_order {
   void sort_digits(std::size_t begin, std::size_t end, std::uint64_t differing) {
     constexpr std::size_t buckets = std::size_t{1} << DigitBits;
     constexpr std::uint64_t digit_mask = buckets - 1;
-    std::array<std::uint32_t, buckets> starts;
+    constexpr std::size_t most_digits = (64 - order_index_bits + DigitBits - 1) / DigitBits;
+    std::array<unsigned, most_digits> shifts;
+    std::size_t digits = 0;
+    for (; differing != 0; ++digits) {
+      const auto low = static_cast<unsigned>(std::countr_zero(differing));
+      differing &= ~(digit_mask << low);
+      shifts[digits] = order_index_bits + low;
+    }
     std::uint64_t* from = keys_.data() + begin;
     std::uint64_t* to = other_.data() + begin;
     const std::size_t n = end - begin;
-    for (; differing != 0; std::swap(from, to)) {
-      const auto low = static_cast<unsigned>(std::countr_zero(differing));
-      differing &= ~(digit_mask << low);
-      const unsigned shift = order_index_bits + low;
-      starts.fill(0);
-      for (std::size_t i = 0; i < n; ++i) ++starts[(from[i] >> shift) & digit_mask];
+    starts_.assign(digits * buckets, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::uint32_t* counts = starts_.data();
+      for (std::size_t digit = 0; digit < digits; ++digit, counts += buckets) {
+        ++counts[(from[i] >> shifts[digit]) & digit_mask];
+      }
+    }
+    for (std::size_t digit = 0; digit < digits; ++digit, std::swap(from, to)) {
+      const std::span<std::uint32_t> starts = std::span(starts_).subspan(digit * buckets, buckets);
       std::uint32_t sum = 0;
       for (std::uint32_t& start : starts) sum += std::exchange(start, sum);
+      const unsigned shift = shifts[digit];
       for (std::size_t i = 0; i < n; ++i) {
         to[starts[(from[i] >> shift) & digit_mask]++] = from[i];
       }
@@ -133,6 +144,8 @@ class cost_order {
     if (from != keys_.data() + begin) std::copy_n(from, n, keys_.data() + begin);
   }
 
+  /// Counts of every digit, one digit after the other.
+  std::vector<std::uint32_t> starts_;
   std::vector<std::uint64_t> keys_;
   std::vector<std::uint64_t> other_;
 };

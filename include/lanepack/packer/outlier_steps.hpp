@@ -92,15 +92,18 @@ class outlier_steps {
 
   /// Keys of the records that are left, sorted.
   [[nodiscard]] std::span<const std::uint64_t> rest() {
-    rest_.clear();
-    const auto n = static_cast<std::uint32_t>(keys_.size());
-    for (std::uint32_t at = at_or_after(0); at < n; at = at_or_after(at + 1)) {
-      rest_.push_back(keys_[at]);
+    rest_.resize(keys_.size());
+    std::size_t left = 0;
+    for (std::size_t at = 0; at < keys_.size(); ++at) {
+      rest_[left] = keys_[at];
+      left += after_[at] == at ? 1 : 0;
     }
-    return rest_;
+    return std::span(rest_).first(left);
   }
 
  private:
+  /// Places whose tokens are read together.
+  static constexpr std::size_t block = 256;
   /// Attempts at reaching the wanted weight after the first.
   static constexpr int most_attempts = 3;
 
@@ -115,12 +118,11 @@ class outlier_steps {
   void use(std::span<const std::uint64_t> keys, std::span<const std::uint64_t> tokens,
            const window_totals& window) {
     keys_ = keys;
+    tokens_by_index_ = tokens;
     window_ = window;
     if (!limits_.any()) return;
     tokens_.resize(keys.size());
-    for (std::size_t at = 0; at < keys.size(); ++at) {
-      tokens_[at] = tokens[descending_key_index(keys[at])];
-    }
+    is_read_.assign(keys.size() / block + 1, 0);
   }
 
   /// Uses every `scale`-th record, in order of cost, as a window with fewer packs a step.
@@ -152,7 +154,19 @@ class outlier_steps {
   [[nodiscard]] std::uint64_t cost(std::size_t at) const noexcept {
     return descending_key_cost(keys_[at]);
   }
-  [[nodiscard]] std::uint64_t tokens(std::size_t at) const noexcept { return tokens_[at]; }
+  [[nodiscard]] std::uint64_t tokens(std::size_t at) noexcept {
+    if (is_read_[at / block] == 0) read_block(at / block);
+    return tokens_[at];
+  }
+  /// Reads the tokens of neighbours in cost: together, because each is far from the others in
+  /// memory, and only those that are asked for, because most records are in no step of outliers.
+  void read_block(std::size_t number) noexcept {
+    const std::size_t end = std::min(keys_.size(), (number + 1) * block);
+    for (std::size_t at = number * block; at < end; ++at) {
+      tokens_[at] = tokens_by_index_[descending_key_index(keys_[at])];
+    }
+    is_read_[number] = 1;
+  }
 
   // Places are numbered as the keys are: 0 is the dearest. after_ and before_ are forests whose
   // roots are the places not taken; before_ is shifted by one, so that 0 says "none".
@@ -393,8 +407,10 @@ class outlier_steps {
 
   // The window.
   std::span<const std::uint64_t> keys_;
-  /// By place.
+  std::span<const std::uint64_t> tokens_by_index_;
+  /// By place, in blocks that are read when they are needed.
   std::vector<std::uint64_t> tokens_;
+  std::vector<std::uint8_t> is_read_;
   std::vector<std::uint64_t> sample_;
   window_totals window_;
   step_budget limits_;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -135,6 +136,7 @@ class balanced_partitioner {
 
     assign(order_of_records_.sort_descending(costs));
     swap_between_packs();
+    rank_packs();
     emit(n);
     return {std::span(members_).first(n), std::span(sorted_costs_).first(packs_), records_per_pack};
   }
@@ -160,12 +162,7 @@ class balanced_partitioner {
     std::uint64_t cost;
     std::uint32_t pack;
   };
-  /// The lightest pack below a node of the tournament.
-  struct tournament_node {
-    std::uint64_t cost;
-    std::uint32_t pack;
-  };
-  static constexpr std::uint64_t full = std::numeric_limits<std::uint64_t>::max() - 1;
+  static constexpr std::uint64_t full = std::numeric_limits<std::uint64_t>::max();
 
   void prepare(std::size_t n, std::uint32_t records_per_pack) {
     capacity_ = records_per_pack;
@@ -186,44 +183,42 @@ class balanced_partitioner {
   void assign(std::span<const std::uint64_t> keys) {
     const std::size_t leaves = std::bit_ceil(packs_);
     if (tree_.size() < 2 * leaves) tree_.resize(2 * leaves);
-    tournament_node* const tree = tree_.data();
+    std::uint64_t* const tree = tree_.data();
     const std::size_t capacity = capacity_;
+    // (load, pack) in one number, whose order is that of both: loads of at most 2^40 x records a
+    // pack and the packs of at most 2^23 records fit.
+    const auto pack_bits = static_cast<unsigned>(std::countr_zero(leaves));
+    const std::uint64_t pack_mask = leaves - 1;
 
     // The first records find empty packs: one each.
-    for (std::size_t pack = 0; pack < leaves; ++pack) {
-      const bool open = pack < packs_ && capacity > 1;
-      const std::uint64_t cost = pack < packs_ ? detail::descending_key_cost(keys[pack]) : full;
-      tree[leaves + pack] = {open ? cost : full, static_cast<std::uint32_t>(pack)};
-      if (pack >= packs_) continue;
+    for (std::size_t pack = 0; pack < packs_; ++pack) {
+      const std::uint64_t cost = detail::descending_key_cost(keys[pack]);
+      tree[leaves + pack] = capacity > 1 ? (cost << pack_bits) | pack : full;
       slots_[pack * capacity] = keys[pack];
       cursors_[pack] = static_cast<std::uint32_t>(pack * capacity + 1);
       loads_[pack] = cost;
     }
+    std::fill(tree + leaves + packs_, tree + 2 * leaves, full);
     for (std::size_t node = leaves - 1; node > 0; --node) {
-      const bool right = tree[2 * node + 1].cost < tree[2 * node].cost;
-      tree[node] = tree[2 * node + (right ? 1 : 0)];
+      tree[node] = std::min(tree[2 * node], tree[2 * node + 1]);
     }
 
-    tournament_node winner = tree[1];
+    std::uint64_t lightest = tree[1];
     for (std::size_t i = packs_; i < keys.size(); ++i) {
       const std::uint64_t key = keys[i];
-      const std::uint32_t pack = winner.pack;
+      const auto pack = static_cast<std::size_t>(lightest & pack_mask);
       const std::uint32_t slot = cursors_[pack]++;
       slots_[slot] = key;
-      const std::uint64_t load = winner.cost + detail::descending_key_cost(key);
+      const std::uint64_t load = (lightest >> pack_bits) + detail::descending_key_cost(key);
       loads_[pack] = load;
 
-      winner.cost = slot + 1 == (pack + 1) * capacity ? full : load;
+      lightest = slot + 1 == (pack + 1) * capacity ? full : (load << pack_bits) | pack;
       std::size_t node = leaves + pack;
-      tree[node] = winner;
+      tree[node] = lightest;
       while (node > 1) {
-        const tournament_node other = tree[node ^ 1];
-        // A right child loses ties, so that the lower pack wins them.
-        const bool lost = other.cost < winner.cost + (node & 1);
-        winner.cost = lost ? other.cost : winner.cost;
-        winner.pack = lost ? other.pack : winner.pack;
+        lightest = std::min(lightest, tree[node ^ 1]);
         node >>= 1;
-        tree[node] = winner;
+        tree[node] = lightest;
       }
     }
   }
@@ -239,12 +234,15 @@ class balanced_partitioner {
   }
 
   void swap_between_packs() {
-    std::uint64_t total = 0;
-    for (std::size_t pack = 0; pack < packs_; ++pack) total += loads_[pack];
-    const std::uint64_t tolerance = (total / packs_) >> options_.tolerance_shift;
+    const std::span<const std::uint64_t> loads = std::span(loads_).first(packs_);
+    const std::uint64_t tolerance =
+        (std::accumulate(loads.begin(), loads.end(), std::uint64_t{0}) / packs_) >>
+        options_.tolerance_shift;
 
-    rank_packs();
     for (std::uint32_t round = 0; round < options_.swap_rounds; ++round) {
+      const auto [least, most] = std::minmax_element(loads.begin(), loads.end());
+      if (*most - *least <= tolerance) return;
+      rank_packs();
       bool changed = false;
       std::size_t heavy = 0;
       std::size_t light = packs_ - 1;
@@ -256,7 +254,6 @@ class balanced_partitioner {
         ++heavy;
       }
       if (!changed) return;
-      rank_packs();
     }
   }
 
@@ -352,7 +349,8 @@ class balanced_partitioner {
   std::size_t capacity_ = 1;
   std::size_t packs_ = 0;
   detail::cost_order order_of_records_;
-  std::vector<tournament_node> tree_;
+  /// The lightest pack below every node of a tournament.
+  std::vector<std::uint64_t> tree_;
   /// Keys of the records of every pack, `capacity_` a pack.
   std::vector<std::uint64_t> slots_;
   std::vector<std::uint64_t> loads_;

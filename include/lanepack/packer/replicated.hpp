@@ -4,6 +4,7 @@
 /// The policy `replicated`: every rank plans the packs of all lanes.
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -307,8 +308,12 @@ class replicated_policy {
                                                 std::size_t packs) noexcept {
     return packs * stretch / stretches;
   }
+  static constexpr std::size_t records_of_a_stretch = 16384;
+  /// At most one stretch begins within so many arrivals: cut to whole packs, at least one, more
+  /// than half of a stretch is left.
+  static constexpr std::size_t block = records_of_a_stretch / 2;
+
   [[nodiscard]] static std::size_t stretches_of(std::size_t records) noexcept {
-    constexpr std::size_t records_of_a_stretch = 16384;
     return std::max<std::size_t>(1, records / records_of_a_stretch);
   }
 
@@ -349,32 +354,53 @@ class replicated_policy {
       form_stretch(keys, b, limits);
       return;
     }
-    constexpr std::uint16_t taken = 0xffff;
-    stretch_of_.assign(costs_.size(), 0);
-    for (const std::uint64_t key : packs_.keys) {
-      stretch_of_[detail::descending_key_index(key)] = taken;
-    }
-    std::size_t seen = 0;
-    std::size_t stretch = 0;
-    std::size_t end = packs_before(1, stretches, packs) * b;
-    for (std::uint16_t& of : stretch_of_) {
-      if (of == taken) continue;
-      if (seen == end) end = packs_before(++stretch + 1, stretches, packs) * b;
-      of = static_cast<std::uint16_t>(stretch);
-      ++seen;
-    }
+    find_stretches(packs, stretches, b);
     ends_.clear();
-    for (stretch = 0; stretch < stretches; ++stretch) {
+    for (std::size_t stretch = 0; stretch < stretches; ++stretch) {
       ends_.push_back(packs_before(stretch, stretches, packs) * b);
     }
     keys_.resize(keys.size());
     for (const std::uint64_t key : keys) {
-      keys_[ends_[stretch_of_[detail::descending_key_index(key)]]++] = key;
+      const std::uint32_t index = detail::descending_key_index(key);
+      std::size_t stretch = stretch_of_block_[index / block];
+      stretch += index >= stretch_begins_[stretch + 1] ? 1U : 0U;
+      keys_[ends_[stretch]++] = key;
     }
     std::size_t first = 0;
     for (const std::size_t last : ends_) {
       form_stretch(std::span(keys_).subspan(first, last - first), b, limits);
       first = last;
+    }
+  }
+
+  /// Finds the arrivals with which stretches of those that outlier steps leave begin.
+  void find_stretches(std::size_t packs, std::size_t stretches, std::uint32_t b) {
+    constexpr std::size_t word_bits = 64;
+    taken_.assign(costs_.size() / word_bits + 1, 0);
+    for (const std::uint64_t key : packs_.keys) {
+      const std::uint32_t index = detail::descending_key_index(key);
+      taken_[index / word_bits] |= std::uint64_t{1} << (index % word_bits);
+    }
+    stretch_begins_.clear();
+    std::size_t seen = 0;
+    for (std::size_t word = 0; stretch_begins_.size() < stretches; ++word) {
+      const std::size_t left = word_bits - static_cast<std::size_t>(std::popcount(taken_[word]));
+      for (;;) {
+        const std::size_t before = packs_before(stretch_begins_.size(), stretches, packs) * b;
+        if (stretch_begins_.size() == stretches || seen + left <= before) break;
+        std::uint64_t bits = ~taken_[word];
+        for (std::size_t skipped = seen; skipped < before; ++skipped) bits &= bits - 1;
+        stretch_begins_.push_back(word * word_bits +
+                                  static_cast<std::size_t>(std::countr_zero(bits)));
+      }
+      seen += left;
+    }
+    stretch_begins_.push_back(costs_.size());
+    stretch_of_block_.clear();
+    std::uint32_t stretch = 0;
+    for (std::size_t first = 0; first < costs_.size(); first += block) {
+      while (stretch_begins_[stretch + 1] <= first) ++stretch;
+      stretch_of_block_.push_back(stretch);
     }
   }
 
@@ -497,8 +523,8 @@ class replicated_policy {
     // Records are read in order and written to their packs, which keeps them in arrival order.
     const std::size_t b = window.records_per_pack;
     const std::span<candidate> records = out.add_packs(packs_.costs.size(), b);
-    pack_of_.resize(arrivals.size());
     cursors_.resize(packs_.costs.size());
+    place_of_pack_.resize(packs_.costs.size());
     std::uint32_t to = 0;
     for (std::uint32_t step = 0; step < window.steps; ++step) {
       const ranked_pack* const packs = sequence_.data() + std::size_t{steps_[step]} * window.packs;
@@ -507,13 +533,23 @@ class replicated_policy {
       for (const std::uint32_t rank : rank_of_lane_) {
         const std::uint32_t turned =
             rank < window.packs - turn ? rank + turn : rank - (window.packs - turn);
-        const std::uint64_t* const keys = packs_.keys.data() + packs[turned].pack * b;
-        for (std::size_t i = 0; i < b; ++i) pack_of_[detail::descending_key_index(keys[i])] = to;
+        place_of_pack_[packs[turned].pack] = to;
         cursors_[to] = static_cast<std::uint32_t>(to * b);
         ++to;
       }
     }
+    // In the order in which packs were formed, records of neighbours are close to each other.
+    pack_of_.resize(arrivals.size());
+    const std::uint64_t* keys = packs_.keys.data();
+    for (const std::uint32_t place : place_of_pack_) {
+      for (std::size_t i = 0; i < b; ++i) pack_of_[detail::descending_key_index(*keys++)] = place;
+    }
+    // A processor waits for lines that it writes to in no order, unless it knows of them early.
+    constexpr std::size_t ahead = 16;
     for (std::size_t i = 0; i < arrivals.size(); ++i) {
+      if (i + ahead < arrivals.size()) {
+        __builtin_prefetch(&records[cursors_[pack_of_[i + ahead]]], 1);
+      }
       records[cursors_[pack_of_[i]]++] = arrivals[i];
     }
   }
@@ -559,13 +595,16 @@ class replicated_policy {
   std::vector<std::uint64_t> small_;
   std::uint64_t dearest_ = 0;
   std::uint64_t cheapest_ = 0;
-  std::vector<std::uint16_t> stretch_of_;
+  std::vector<std::uint64_t> taken_;
+  std::vector<std::size_t> stretch_begins_;
+  std::vector<std::uint32_t> stretch_of_block_;
   std::vector<std::size_t> ends_;
   std::vector<std::uint64_t> keys_;
   detail::formed_packs packs_;
   std::vector<ranked_pack> sequence_;
   std::vector<std::uint32_t> steps_;
   std::vector<std::uint32_t> rank_of_lane_;
+  std::vector<std::uint32_t> place_of_pack_;
   std::vector<std::uint32_t> pack_of_;
   std::vector<std::uint32_t> cursors_;
 };

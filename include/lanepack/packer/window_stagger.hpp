@@ -51,7 +51,7 @@ struct window_profile {
 };
 
 /// Forms windows of records that are drawn from the distribution.
-/// @complexity  About 2^16 records, at least 4 windows.
+/// @complexity  About 2^16 records in 4 to 1024 windows.
 [[nodiscard]] inline window_profile profile_window(const cost_distribution& costs,
                                                    std::uint32_t records_per_pack,
                                                    std::uint32_t lookahead_steps,
@@ -60,7 +60,7 @@ struct window_profile {
   // Lanes below this number are those of `calendar_trial`.
   constexpr std::uint32_t stream = 1U << 16;
   const std::size_t n = std::size_t{lookahead_steps} * records_per_pack;
-  const std::uint64_t windows = std::max<std::uint64_t>(4, wanted_records / n);
+  const std::uint64_t windows = std::clamp<std::uint64_t>(wanted_records / n, 4, 1024);
   const std::uint64_t long_cost = costs.at_rank(costs.records() - 1 - costs.records() / 100).cost;
   const random_key key{.seed = 0, .epoch = 0, .stage = random_stage::virtual_lanes, .lane = stream};
   balanced_partitioner partitioner(partition);
@@ -158,7 +158,9 @@ struct staggered_steps {
 /// `least_token_weight_ppm`.
 /// @param lanes  L, at least 1.
 /// @throws invalid_option if a limit is above 0 and at most 1'000'000.
-/// @complexity   About 2^16 records are partitioned: 10 to 15 ms; none without a limit.
+/// @complexity   Up to 1024 windows of about 2^16 records in all are partitioned: 10 to 15 ms from
+/// 64
+///               records a window on, less below; none without a limit.
 /// @determinism  Integers only: the same on every rank.
 [[nodiscard]] inline window_stagger stagger_window(const cost_distribution& costs,
                                                    std::uint32_t records_per_pack,

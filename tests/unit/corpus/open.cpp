@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/corpus/summarize.hpp>
+
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <lanepack/corpus/lengths.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/cost/quadratic.hpp>
 #include <lanepack/cost/token.hpp>
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/loader/compose.hpp>
 
 #include "support/catch.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lanepack/corpus/lengths.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/cost/quadratic.hpp>
 #include <lanepack/loader/planner.hpp>
 

@@ -33,10 +33,10 @@ TEST_CASE("packer: the lookahead buffer orders by cost and by arrival", "[packer
   buffer.insert(std::vector{record(6, 20), record(9, 70)});
   REQUIRE(buffer.size() == 5);
   REQUIRE(arrivals_by_place(buffer) == std::vector<std::uint64_t>{2, 6, 1, 5, 9});
-  REQUIRE(buffer.held().front().arrival == 1);
-  REQUIRE(buffer.held().back().arrival == 9);
+  REQUIRE(buffer.at(0).arrival == 1);
+  REQUIRE(buffer.at(4).arrival == 9);
   REQUIRE(buffer.cost(2) == 50);
-  REQUIRE(buffer.position(0) == 1);
+  REQUIRE(buffer.place(1) == 0);
   REQUIRE(buffer.place(0) == 2);
   REQUIRE(buffer.place(3) == 1);
   REQUIRE(buffer.count_below(20) == 0);
@@ -54,7 +54,7 @@ TEST_CASE("packer: picked records leave as a pack in arrival order", "[packer]")
   REQUIRE(buffer.is_picked(0));
   REQUIRE_FALSE(buffer.is_picked(1));
   REQUIRE(buffer.picked_cost() == 70);
-  REQUIRE(buffer.picked().size() == 2);
+  REQUIRE(buffer.picked_records() == 2);
   // The cheapest that are left cost 20 and 50.
   REQUIRE(buffer.cheapest_sum(1) == 20);
   REQUIRE(buffer.cheapest_sum(2) == 70);
@@ -71,7 +71,7 @@ TEST_CASE("packer: picked records leave as a pack in arrival order", "[packer]")
   REQUIRE(out[0][1].arrival == 6);
   REQUIRE(arrivals_by_place(buffer) == std::vector<std::uint64_t>{2, 1});
   REQUIRE(buffer.cheapest_sum(2) == 70);
-  REQUIRE(buffer.picked().empty());
+  REQUIRE(buffer.picked_records() == 0);
   REQUIRE(buffer.picked_cost() == 0);
 
   buffer.clear();

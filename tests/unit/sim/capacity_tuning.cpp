@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <lanepack/corpus/lengths.hpp>
-#include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/summarize.hpp>
 #include <lanepack/cost/token.hpp>
 #include <lanepack/loader/compose.hpp>
 
