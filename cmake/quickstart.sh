@@ -9,7 +9,7 @@ Usage: sh cmake/quickstart.sh COMMAND [OPTION...]
 
 Commands
   demo    build the programs and run the main job on a corpus made on the spot (a few minutes)
-  test    build and run all tests, with sanitizers and two compilers (some 20 minutes on 2 cores)
+  test    build and run all tests, with sanitizers and two compilers (some 35 minutes on 2 cores)
   deps    only install what the two need
 
 Options
