@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <lanepack/packer/calendar.hpp>
@@ -27,14 +28,20 @@ lanepack::calendar_options random_options(lanepack_test::gen& gen) {
   return options;
 }
 
+/// One record for each of first to last tokens, at a cost of 1000 a token.
+std::shared_ptr<const lanepack::cost_distribution> even_costs(std::uint64_t first,
+                                                              std::uint64_t last) {
+  std::vector<lanepack::cost_bucket> buckets;
+  for (std::uint64_t tokens = first; tokens <= last; ++tokens) {
+    buckets.push_back({.cost = tokens * 1000, .tokens = tokens, .records = 1});
+  }
+  return std::make_shared<const lanepack::cost_distribution>(std::move(buckets));
+}
+
 /// Records are declared to cost 50,000 to 150,000, evenly.
 lanepack::calendar_options declared_even() {
-  std::vector<lanepack::cost_bucket> buckets;
-  for (std::uint64_t cost = 50; cost <= 150; ++cost) {
-    buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
-  }
   lanepack::calendar_options options;
-  options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+  options.costs = even_costs(50, 150);
   options.records_per_pack = 8;
   options.lookahead_steps = 8;
   options.tuning = lanepack::calendar_tuning{};
@@ -148,12 +155,8 @@ TEST_CASE("packer: calendar keeps its contracts on any stream", "[packer]") {
 TEST_CASE("packer: no pack of a calendar exceeds its cap while records are alike", "[packer]") {
   lanepack_test::for_each_seed(10, [](std::uint64_t seed, lanepack_test::gen& gen) {
     CAPTURE(seed);
-    std::vector<lanepack::cost_bucket> buckets;
-    for (std::uint64_t cost = 80; cost <= 120; ++cost) {
-      buckets.push_back({.cost = cost * 1000, .tokens = cost, .records = 1});
-    }
     lanepack::calendar_options options;
-    options.costs = std::make_shared<const lanepack::cost_distribution>(buckets);
+    options.costs = even_costs(80, 120);
     options.records_per_pack = 16;
     options.lookahead_steps = 16;
     options.tuning = lanepack::calendar_tuning{};

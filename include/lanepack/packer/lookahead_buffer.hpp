@@ -219,7 +219,11 @@ class lookahead_buffer {
   /// @complexity  O(records picked + capacity / 64).
   template <class Visit>
   void for_each_picked(Visit&& visit) const {
-    for_each_bit(picked_, visit);
+    for (std::size_t word = 0; word < picked_.size(); ++word) {
+      for (std::uint64_t bits = picked_[word]; bits != 0; bits &= bits - 1) {
+        visit(word * word_bits + static_cast<std::size_t>(std::countr_zero(bits)));
+      }
+    }
   }
   /// Sum of the costs of the picked records.
   [[nodiscard]] std::uint64_t picked_cost() const noexcept { return picked_cost_; }
@@ -321,15 +325,6 @@ class lookahead_buffer {
       to = std::copy(by_cost_.begin() + places_[i] + 1, next, to);
     }
     by_cost_.resize(by_cost_.size() - places_.size());
-  }
-
-  template <class Visit>
-  static void for_each_bit(std::span<const std::uint64_t> words, Visit&& visit) {
-    for (std::size_t word = 0; word < words.size(); ++word) {
-      for (std::uint64_t bits = words[word]; bits != 0; bits &= bits - 1) {
-        visit(word * word_bits + static_cast<std::size_t>(std::countr_zero(bits)));
-      }
-    }
   }
 
   void unpick_all() noexcept {
