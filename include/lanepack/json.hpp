@@ -1,7 +1,8 @@
 #pragma once
 
 /// @file
-/// Everything that needs nlohmann/json: JSON Lines, model configurations, cost model files.
+/// Everything that needs nlohmann/json: JSON Lines, model configurations, cost model files, saved
+/// states of runs.
 
 #include <lanepack/json/cost_model.hpp>
 #include <lanepack/json/jsonl.hpp>
@@ -9,5 +10,6 @@
 #include <lanepack/json/model_config.hpp>
 #include <lanepack/json/object.hpp>
 #include <lanepack/json/open_corpus.hpp>
+#include <lanepack/json/run_state.hpp>
 #include <lanepack/json/summary.hpp>
 #include <lanepack/json/token_line.hpp>

@@ -10,6 +10,8 @@
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/plan_digest.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/run_properties.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/step.hpp>

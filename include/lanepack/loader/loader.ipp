@@ -37,10 +37,13 @@
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/run_properties.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/step.hpp>
 #include <lanepack/loader/step.ipp>
+#include <lanepack/packer/calendar.hpp>
 #include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
@@ -65,7 +68,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         source_(std::move(source)),
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
-        planner_(feed_, make_policy(options_.plan, *feed_), lanes_of(ownership)),
+        run_(properties_of_run(options_.plan, *feed_)),
+        planner_(feed_, make_policy(resumable(options_, run_), *feed_), lanes_of(ownership)),
         batcher_({.capacity_tokens = capacity(),
                   .rule = rule(options_),
                   .micro_batches = options_.micro_batches,
@@ -77,7 +81,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     slots_.resize(ring_.depth());
     // The other half is with the trainer.
     read_together_ = std::clamp<std::size_t>(ring_.depth() / 2, 1, most_read_together);
-    planner_.start_at(options_.start_step);
+    begin();
   }
 
   loader_state(const loader_state&) = delete;
@@ -103,6 +107,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       return std::nullopt;
     }
     current_ = state;
+    stands_at_ = {state, &state->after};
     ++statistics_.steps;
     return step_type(this->shared_from_this(), std::move(state));
   }
@@ -117,6 +122,15 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     const filled_slot<Layout>& from = slots_[lease->index()];
     LANEPACK_ASSERT(from.step->step == step.step);
     return micro_batch(from, std::move(*lease));
+  }
+
+  /// Where the run stands after the last step that was handed out.
+  [[nodiscard]] run_state state() const { return with_properties(*stands_at_); }
+
+  [[nodiscard]] run_state with_properties(const run_state& from) const {
+    run_state state = from;
+    state.run = run_;
+    return state;
   }
 
   [[nodiscard]] loader_statistics statistics() const {
@@ -186,6 +200,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       throw_invalid_option("micro_batching", "padded_rows",
                            "another rule, or padded_loader, which has rows");
     }
+    if (options.resume_from && options.start_step != 0) {
+      throw_invalid_option("start_step", std::to_string(options.start_step),
+                           "0 where resume_from says where to begin");
+    }
     options.fields.record_multiple = options.plan.limits.record_multiple;
     options.fields.total_multiple = options.plan.limits.total_multiple;
     options.fields.reads_loss_mask = source.has_loss_mask;
@@ -194,6 +212,29 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   }
 
   static micro_batch_rule rule(const loader_options& options) { return options.micro_batching; }
+
+  /// Plan options with the tuning of the state that the run goes on from: finding it again would
+  /// take seconds.
+  static plan_options resumable(const loader_options& options,
+                                const std::vector<run_property>& run) {
+    plan_options plan = options.plan;
+    if (!options.resume_from) return plan;
+    check_same_run(*options.resume_from, run);
+    const std::vector<lane_fragment>& fragments = options.resume_from->fragments;
+    if (!plan.tuning && !fragments.empty()) {
+      plan.tuning = calendar_policy::tuning_of({fragments.front().policy});
+    }
+    return plan;
+  }
+
+  void begin() {
+    if (options_.resume_from) {
+      planner_.restore(*options_.resume_from);
+    } else {
+      planner_.start_at(options_.start_step);
+    }
+    stands_at_ = std::make_shared<const run_state>(planner_.state());
+  }
 
   static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
     const lane_range range = ownership.owned();
@@ -442,6 +483,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     auto state = std::make_shared<step_state>();
     state->step = plan->step;
     state->global = plan->global;
+    state->after = planner_.state();
     rooms_.clear();
     costs_.clear();
     std::size_t count = 0;
@@ -593,6 +635,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   const any_source source_;
   const lane_ownership ownership_;
   const std::shared_ptr<const candidate_feed> feed_;
+  const std::vector<run_property> run_;
   planner planner_;
   chunked_micro_batcher batcher_;
   ring_type ring_;
@@ -631,6 +674,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::thread planning_thread_;
   std::thread reading_thread_;
   std::shared_ptr<step_state> current_;
+  std::shared_ptr<const run_state> stands_at_;
   bool failed_ = false;
   bool finished_ = false;
   loader_statistics statistics_;
@@ -699,6 +743,11 @@ std::optional<schedule_counts> basic_loader<Layout>::schedule() const {
 template <class Layout>
 lane_range basic_loader<Layout>::lanes() const noexcept {
   return state_->ownership().owned();
+}
+
+template <class Layout>
+run_state basic_loader<Layout>::state() const {
+  return state_->state();
 }
 
 template <class Layout>

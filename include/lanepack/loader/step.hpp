@@ -18,6 +18,7 @@
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/ring_lease.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/record_chunk.hpp>
 
@@ -163,6 +164,15 @@ class loaded_step {
   /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
   ///          digests.
   [[nodiscard]] std::span<const digest128> pack_digests() const;
+
+  /// Where the run stands once this step is done, for `loader_options::resume_from`.
+  ///
+  /// It does not matter how far the loader has read ahead. Under `calendar` it holds what this
+  /// rank's lanes need, and the states of all ranks have to be merged; under other policies every
+  /// rank has the same.
+  /// @complexity  A copy of a few numbers, and of 16 bytes for each record that this rank's lanes
+  ///              hold.
+  [[nodiscard]] run_state state() const;
 
   [[nodiscard]] iterator begin() { return iterator(this); }
   [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }

@@ -19,6 +19,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/host_backend.hpp>
 #include <lanepack/device/staging_ring.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step.hpp>
 #include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
@@ -43,6 +44,8 @@ struct step_state {
   std::optional<global_step_counts> global;
   std::uint64_t cost = 0;
   std::uint64_t expected_loss_tokens = 1;
+  /// Where the lanes stand after the step; `run` is left empty.
+  run_state after;
   /// Written by a background thread until the last micro-batch is submitted.
   std::vector<digest128> record_digests;
   std::vector<digest128> pack_digests;
@@ -139,6 +142,11 @@ std::uint64_t loaded_step<Layout>::cost() const noexcept {
 template <class Layout>
 std::uint64_t loaded_step<Layout>::expected_loss_tokens() const noexcept {
   return state_->expected_loss_tokens;
+}
+
+template <class Layout>
+run_state loaded_step<Layout>::state() const {
+  return owner_->with_properties(state_->after);
 }
 
 template <class Layout>
