@@ -156,6 +156,15 @@ class nesting_check {
   return fragment;
 }
 
+/// Throws unless the texts of a property are UTF-8, which CBOR does not see to.
+inline void check_text(const nlohmann::json& property, const json_object& top) {
+  try {
+    static_cast<void>(property.dump());
+  } catch (const nlohmann::json::exception&) {
+    top.fail("run", "an array of [name, value] in UTF-8");
+  }
+}
+
 [[nodiscard]] inline run_state state_of(const nlohmann::json& document, const std::string& path) {
   const json_object top(document, path);
   if (!top.has(run_state_key)) {
@@ -174,6 +183,7 @@ class nesting_check {
         !property[1].is_string()) {
       top.fail("run", "an array of [name, value]");
     }
+    check_text(property, top);
     state.run.push_back({property[0].get<std::string>(), property[1].get<std::string>()});
   }
   for (const nlohmann::json& lane : required_array(top, "lanes")) {
@@ -195,7 +205,9 @@ class nesting_check {
 [[nodiscard]] inline std::string run_state_bytes(const run_state& state,
                                                  state_format format = state_format::cbor) {
   const nlohmann::json document = detail::document_of(state);
-  if (format == state_format::json) return document.dump(1) + "\n";
+  if (format == state_format::json) {
+    return document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  }
   std::string bytes;
   nlohmann::json::to_cbor(document, bytes);
   return bytes;

@@ -131,6 +131,8 @@ class loaded_step {
   [[nodiscard]] std::span<const delivered_pack> packs() const noexcept;
   /// Records of all packs, one pack after the other.
   [[nodiscard]] std::span<const record_ref> records() const noexcept;
+  /// Tokens that are delivered of each record, before padding.
+  [[nodiscard]] std::span<const std::uint64_t> record_tokens() const noexcept;
   /// Why each record is in the step.
   [[nodiscard]] std::span<const record_role> roles() const noexcept;
   /// Micro-batches of this rank in this step.
@@ -164,6 +166,9 @@ class loaded_step {
   /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
   ///          digests.
   [[nodiscard]] std::span<const digest128> pack_digests() const;
+  /// Digests of the token bytes of the records, in the order of `records()`.
+  /// @throws  as `pack_digests`.
+  [[nodiscard]] std::span<const digest128> record_digests() const;
 
   /// Where the run stands once this step is done, for `loader_options::resume_from`.
   ///

@@ -57,6 +57,18 @@ struct step_state {
     if (micro_batch >= chunks.size()) return std::nullopt;
     return chunks[micro_batch];
   }
+
+  /// Throws unless the digests are complete.
+  void check_digests() const {
+    if (remaining != 0) {
+      throw_state_error("digests of step " + std::to_string(step) +
+                        " are known after its last micro-batch; found " +
+                        std::to_string(remaining) + " not taken");
+    }
+    if (pack_digests.empty()) {
+      throw_state_error("the loader was not asked for digests: loader_options::digests");
+    }
+  }
 };
 
 /// A micro-batch in a slot.
@@ -115,6 +127,11 @@ std::span<const record_ref> loaded_step<Layout>::records() const noexcept {
 }
 
 template <class Layout>
+std::span<const std::uint64_t> loaded_step<Layout>::record_tokens() const noexcept {
+  return state_->tokens;
+}
+
+template <class Layout>
 std::span<const record_role> loaded_step<Layout>::roles() const noexcept {
   return state_->roles;
 }
@@ -156,15 +173,14 @@ std::optional<leased_micro_batch<Layout>> loaded_step<Layout>::next() {
 
 template <class Layout>
 std::span<const digest128> loaded_step<Layout>::pack_digests() const {
-  if (state_->remaining != 0) {
-    detail::throw_state_error("pack digests of step " + std::to_string(state_->step) +
-                              " are known after its last micro-batch; found " +
-                              std::to_string(state_->remaining) + " not taken");
-  }
-  if (state_->pack_digests.empty()) {
-    detail::throw_state_error("the loader was not asked for digests: loader_options::digests");
-  }
+  state_->check_digests();
   return state_->pack_digests;
+}
+
+template <class Layout>
+std::span<const digest128> loaded_step<Layout>::record_digests() const {
+  state_->check_digests();
+  return state_->record_digests;
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI
