@@ -731,3 +731,68 @@ TEST_CASE("loader: statistics say what was delivered and what comes next", "[loa
   // Tokens, labels, positions and mask of 40 tokens, and more for the segments.
   REQUIRE(end.bytes >= 10 * 40 * 13);
 }
+
+TEST_CASE("loader: a number of micro-batches that some rank cannot keep is refused", "[loader]") {
+  const auto constructs = [](const any_source& source, const world& where,
+                             const loader_options& options) {
+    try {
+      loader loader(source, where, options);
+      std::uint64_t steps = 0;
+      while (auto step = loader.next()) {
+        while (auto micro_batch = step->next()) {
+        }
+        ++steps;
+      }
+      REQUIRE(steps == loader.steps());
+      return true;
+    } catch (const invalid_option& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring("micro_batch"));
+      return false;
+    }
+  };
+  const any_source even = lanepack_test::corpus_of(std::vector<std::uint64_t>(120, 10));
+
+  // Of 4 lanes two ranks have 1 and one has 2: 4 and 8 records.
+  loader_options uneven = small_options(4, 4);
+  uneven.uneven = uneven_lanes::allow;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
+    uneven.micro_batches = 8;
+    REQUIRE_FALSE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batches = 4;
+    REQUIRE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batches.reset();
+    uneven.micro_batch_multiple = 6;
+    REQUIRE_FALSE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batch_multiple = 4;
+    REQUIRE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batch_multiple = 1;
+  }
+
+  // From step 3 on there are 2 records instead of 8.
+  loader_options shrinking = small_options(2, 4);
+  shrinking.plan.pack_size_changes = {{3, 1}};
+  shrinking.micro_batches = 8;
+  REQUIRE_FALSE(constructs(even, {0, 1}, shrinking));
+  shrinking.micro_batches = 2;
+  REQUIRE(constructs(even, {0, 1}, shrinking));
+  shrinking.micro_batches.reset();
+  shrinking.micro_batch_multiple = 3;
+  REQUIRE_FALSE(constructs(even, {0, 1}, shrinking));
+
+  // One lane ends with short records only, which cannot be cut.
+  std::vector<std::uint64_t> lengths;
+  for (std::uint64_t i = 0; i < 64; ++i) lengths.push_back(i % 2 == 1 || i < 8 ? 300 : 10);
+  const any_source long_ones = lanepack_test::corpus_of(lengths);
+  loader_options chunks = small_options(2, 4);
+  chunks.plan.shuffle.kind = shuffle_kind::none;
+  chunks.plan.policy = "sequential";
+  chunks.plan.limits.capacity_tokens = 100;
+  chunks.plan.limits.infeasible = infeasible_policy::chunk;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    chunks.micro_batch_multiple = 6;
+    REQUIRE_FALSE(constructs(long_ones, {rank, 2}, chunks));
+    chunks.micro_batch_multiple = 4;
+    REQUIRE(constructs(long_ones, {rank, 2}, chunks));
+  }
+}
