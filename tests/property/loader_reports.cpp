@@ -343,6 +343,7 @@ TEST_CASE("report: counts and offsets overflow at 2^31 records", "[reports]") {
   };
   corpus_summary summary;
   summary.records = std::uint64_t{1} << 40;
+  summary.fingerprint = {.low = 1, .high = 2};
   summary.max_tokens = 1000;
   for (std::uint64_t tokens = 1; tokens <= 1000; ++tokens)
     summary.histogram.add(tokens, summary.records / 1000);

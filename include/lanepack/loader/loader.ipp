@@ -129,7 +129,15 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   }
 
   /// Where the run stands after the last step that was handed out.
-  [[nodiscard]] run_state state() const { return with_properties(*stands_at_); }
+  [[nodiscard]] run_state state() const {
+    if (stands_at_ == nullptr) {
+      throw_state_error(
+          "where the run stands is known after the first step: the policy has a memory, and the "
+          "steps before start_step = " +
+          std::to_string(options_.start_step) + " are planned only then");
+    }
+    return with_properties(*stands_at_);
+  }
 
   [[nodiscard]] run_state with_properties(const run_state& from) const {
     run_state state = from;
@@ -195,6 +203,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   static constexpr std::size_t most_planned_ahead = 4 * most_read_together;
   static constexpr std::size_t fewest_planned_ahead = 2 * most_read_together;
 
+  /// Windows that are lived through without looking whether the loader was stopped.
+  static constexpr std::uint64_t windows_between_looks = 256;
+
   static loader_options checked(loader_options options, const source_traits& source) {
     if (!source.has_payload) {
       throw_invalid_option("source", "a table of lengths",
@@ -246,7 +257,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     } else {
       planner_.start_at(options_.start_step);
     }
-    stands_at_ = std::make_shared<const run_state>(planner_.state());
+    run_state state = planner_.state();
+    // Unless the steps before still have to be lived through.
+    if (state.next_step == planner_.next_step()) {
+      stands_at_ = std::make_shared<const run_state>(std::move(state));
+    }
   }
 
   static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
@@ -533,6 +548,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
   /// @return  False at the end of the run.
   bool plan_step() {
+    // A policy with memory may have many steps to live through; somebody may want to stop
+    // meanwhile.
+    while (!planner_.pass_over(windows_between_looks)) {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_ || reading_ended_) return false;
+    }
     const std::optional<step_plan> plan = planner_.next();
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
@@ -633,6 +654,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     try {
       source_.read(reads_);
+    } catch (const file_changed&) {
+      throw;
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
@@ -649,6 +672,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       for (std::size_t k = 0; k < records; ++k, at += reads) {
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
+        } catch (const file_changed&) {
+          throw;
         } catch (const data_error&) {
           std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
           std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
