@@ -13,4 +13,5 @@ set(LANEPACK_PROJECT_TESTS OFF CACHE BOOL "")
 set(LANEPACK_TEST_TARGETS
     "unit_(core|corpus|device|loader|pipeline)|property_(corpus|device|loader|pipeline)|conformance"
     CACHE STRING "")
+set(LANEPACK_TESTS_COMPILED ON CACHE BOOL "")
 set(LANEPACK_TEST_TIMEOUT 600 CACHE STRING "")

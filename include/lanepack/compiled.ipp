@@ -12,6 +12,7 @@
 #include <lanepack/device/staging_ring.hpp>
 #include <lanepack/loader/loader.ipp>
 #include <lanepack/loader/step.ipp>
+#include <lanepack/packer/make_policy.ipp>
 #include <lanepack/topology/world.ipp>
 
 #if !LANEPACK_COMPILED

@@ -21,6 +21,7 @@
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/stream_costs.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
+#include <lanepack/packer/cost_order.hpp>
 #include <lanepack/packer/make_policy.hpp>
 #include <lanepack/packer/policy.hpp>
 #include <lanepack/packer/step_limits.hpp>
