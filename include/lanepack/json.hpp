@@ -11,3 +11,4 @@
 #include <lanepack/json/open_corpus.hpp>
 #include <lanepack/json/summary.hpp>
 #include <lanepack/json/token_line.hpp>
+#include <lanepack/json/tokenizer_json.hpp>
