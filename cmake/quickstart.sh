@@ -121,6 +121,8 @@ list_missing() {
   if [ "$command" != demo ]; then
     need catch2 have_file /usr/include/catch2/catch.hpp /usr/include/catch2/catch_test_macros.hpp \
       /usr/local/include/catch2/catch_test_macros.hpp
+    need libsentencepiece-dev have_file /usr/include/sentencepiece_processor.h \
+      /usr/local/include/sentencepiece_processor.h
     need openmpi-bin have mpirun
     need python3-matplotlib have_matplotlib
     if [ "$fast" = no ]; then

@@ -27,8 +27,8 @@ namespace lanepack::inline LANEPACK_ABI {
 /// - ids are at least 0 and below `vocabulary_size()`, which may count ids without a meaning;
 /// - `special_token(text)` is the id of the special or added token that is spelled `text`, nullopt
 ///   where there is none;
-/// - `decode(ids)` is the bytes of the ids one after the other, special tokens as they are spelled;
-///   a state_error where an id has no meaning.
+/// - `decode(ids)` is the text of the ids together, special tokens as they are spelled where they
+///   have a text; a state_error where an id has no meaning.
 template <class Tokenizer>
 concept tokenizer = requires(const Tokenizer& tokenizer, std::string_view text,
                              std::vector<std::int32_t>& out, std::span<const std::int32_t> ids) {
