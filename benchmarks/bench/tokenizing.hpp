@@ -97,6 +97,8 @@ inline void add_tokenizing_benchmarks(std::vector<benchmark>& out, const std::st
   }
   const std::string text_path = text.empty() ? folder + "/texts.json" : text;
   for (const std::string& file : files) {
+    // An installed program may be far from lanepack's sources.
+    if (tokenizer.empty() && !lanepack::identify_file(file)) continue;
     const std::size_t slash = file.rfind('/');
     out.push_back({"tokenizer/file=" + (slash == std::string::npos ? file : file.substr(slash + 1)),
                    [=](const settings&) { return tokenizer_case(file, text_path); }});

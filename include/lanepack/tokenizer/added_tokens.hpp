@@ -53,6 +53,7 @@ inline void check_added_tokens(const std::vector<added_token>& added, std::size_
   }
   const auto check_different = [&](auto key) {
     std::vector<const added_token*> order;
+    order.reserve(added.size());
     for (const added_token& each : added) order.push_back(&each);
     std::sort(order.begin(), order.end(),
               [&](const added_token* a, const added_token* b) { return key(*a) < key(*b); });
