@@ -6,10 +6,13 @@
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/compose.hpp>
+#include <lanepack/loader/digest_log.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/plan_digest.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/run_properties.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/step.hpp>

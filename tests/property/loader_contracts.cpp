@@ -16,70 +16,18 @@
 #include "support/catch.hpp"
 #include "support/corpora.hpp"
 #include "support/gen.hpp"
+#include "support/plans.hpp"
 
 using namespace lanepack;
 using lanepack_test::gen;
 using lanepack_test::kept_pack;
-
-namespace {
-
-struct random_case {
-  plan_options options;
-  std::shared_ptr<const candidate_feed> feed;
-  std::optional<any_policy> policy;
-  std::uint64_t records = 0;
-};
-
-random_case make_case(gen& random) {
-  random_case made;
-  plan_options& options = made.options;
-  options.seed = random.bits();
-  options.lanes = static_cast<std::uint32_t>(random.between(1, 24));
-  options.records_per_pack = static_cast<std::uint32_t>(random.between(1, 9));
-  options.lookahead_steps = static_cast<std::uint32_t>(random.between(1, 7));
-  const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const named_policy& policy : policies()) all.emplace_back(policy.name);
-    return all;
-  }();
-  options.policy = random.pick(names);
-  options.tuning = lanepack_test::random_tuning(random);
-  if (random.one_in(3)) options.max_step_tokens_ppm = 0;
-  if (random.one_in(3)) options.max_step_cost_ppm = 1'000'001;
-  constexpr epoch_end rules[] = {epoch_end::drop_last, epoch_end::pad, epoch_end::finite,
-                                 epoch_end::continue_epochs};
-  options.rule = random.pick(rules);
-  constexpr shuffle_kind kinds[] = {shuffle_kind::full, shuffle_kind::block, shuffle_kind::none};
-  options.shuffle.kind = random.pick(kinds);
-  options.shuffle.block_records = random.between(1, 20);
-  options.shuffle.group_blocks = random.between(1, 5);
-  made.records = options.rule == epoch_end::drop_last
-                     ? static_cast<std::uint64_t>(options.lanes) * options.records_per_pack *
-                               random.between(1, 12) +
-                           random.between(0, 40)
-                     : random.between(1, 2000);
-  if (options.rule == epoch_end::continue_epochs) {
-    options.steps = random.between(1, 40);
-  } else {
-    options.epochs = random.between(1, 3);
-  }
-  if (random.one_in(3)) {
-    options.skip_steps.push_back({random.between(0, 5), random.between(6, 9)});
-  }
-  any_source source =
-      lanepack_test::corpus_of(lanepack_test::random_lengths(random, made.records, 8));
-  const corpus_summary summary = summarize(source, {.threads = 1});
-  made.feed = make_candidate_feed(source, summary, default_cost(), options);
-  made.policy = make_policy(options, *made.feed);
-  return made;
-}
-
-}  // namespace
+using lanepack_test::make_plan;
+using lanepack_test::random_plan;
 
 TEST_CASE("contract 1: every pack has b records and every record its one place", "[contracts]") {
   lanepack_test::for_each_seed(150, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    random_case made = make_case(random);
+    random_plan made = make_plan(random);
     plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule), options.lanes, options.records_per_pack,
             options.lookahead_steps, made.records);
@@ -164,7 +112,7 @@ TEST_CASE("contract 1: every pack has b records and every record its one place",
 TEST_CASE("contracts 2 and 3: any world size plans the same packs", "[contracts]") {
   lanepack_test::for_each_seed(60, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    const random_case made = make_case(random);
+    const random_plan made = make_plan(random);
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule), options.lanes);
     const std::vector<kept_pack> all = lanepack_test::packs_of(
@@ -193,7 +141,7 @@ TEST_CASE("contracts 2 and 3: any world size plans the same packs", "[contracts]
 TEST_CASE("contract 3: a plan can start at any step", "[contracts]") {
   lanepack_test::for_each_seed(60, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    const random_case made = make_case(random);
+    const random_plan made = make_plan(random);
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule), options.lanes);
     const auto lanes = lanepack_test::lanes_from(0, options.lanes);
@@ -216,7 +164,7 @@ TEST_CASE("contract 3: a plan can start at any step", "[contracts]") {
 TEST_CASE("contract 3: a longer run begins with the packs of a shorter one", "[contracts]") {
   lanepack_test::for_each_seed(40, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    random_case made = make_case(random);
+    random_plan made = make_plan(random);
     plan_options options = made.options;
     options.rule = epoch_end::continue_epochs;
     options.epochs.reset();
@@ -237,7 +185,7 @@ TEST_CASE("contract 3: a longer run begins with the packs of a shorter one", "[c
 TEST_CASE("contract 4: buffers and displacement are bounded", "[contracts]") {
   lanepack_test::for_each_seed(80, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    const random_case made = make_case(random);
+    const random_plan made = make_plan(random);
     const plan_options& options = made.options;
     CAPTURE(options.policy, to_string(options.rule));
     const any_policy& policy = *made.policy;
@@ -258,7 +206,7 @@ TEST_CASE("contract 4: buffers and displacement are bounded", "[contracts]") {
 TEST_CASE("skipped steps use up their records and change no other step", "[contracts]") {
   lanepack_test::for_each_seed(40, [](std::uint64_t seed, gen& random) {
     CAPTURE(seed);
-    random_case made = make_case(random);
+    random_plan made = make_plan(random);
     plan_options options = made.options;
     const corpus_summary summary = summarize(made.feed->source(), {.threads = 1});
     const auto lanes = lanepack_test::lanes_from(0, options.lanes);

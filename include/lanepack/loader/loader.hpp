@@ -17,6 +17,7 @@
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/cost/quadratic.hpp>
 #include <lanepack/loader/options.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step.hpp>
 #include <lanepack/sampler/schedule_options.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
@@ -52,7 +53,9 @@ class basic_loader {
   /// @param where      This rank and the number of ranks.
   /// @param estimator  What a record costs.
   /// @param summary    The corpus's summary; without one the index is read through once.
-  /// @throws  invalid_option naming the field, or data_error where the limits forbid a record.
+  /// @throws  invalid_option naming the field, data_error where the limits forbid a record, or
+  ///          state_error where `resume_from` is of another run, naming what differs, or lacks
+  ///          lanes of this rank.
   basic_loader(any_source source, const world& where, loader_options options,
                any_estimator estimator = default_cost(),
                const std::optional<corpus_summary>& summary = std::nullopt);
@@ -80,7 +83,11 @@ class basic_loader {
   [[nodiscard]] std::optional<schedule_counts> schedule() const;
   /// The lanes of this rank.
   [[nodiscard]] lane_range lanes() const noexcept;
+  /// Waits, what is queued, bytes, and the predicted cost of the steps that are planned ahead.
+  /// @complexity  O(steps planned ahead): cheap enough for every step.
   [[nodiscard]] loader_statistics statistics() const;
+  /// As `step.state()` of the last step that was handed out; where the run begins, before.
+  [[nodiscard]] run_state state() const;
 
   /// Single-pass iterator over the steps; it holds the current one.
   class iterator {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -37,10 +39,13 @@
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/run_properties.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/step.hpp>
 #include <lanepack/loader/step.ipp>
+#include <lanepack/packer/calendar.hpp>
 #include <lanepack/packer/chunking.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
@@ -65,7 +70,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         source_(std::move(source)),
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
-        planner_(feed_, make_policy(options_.plan, *feed_), lanes_of(ownership)),
+        run_(properties_of_run(options_.plan, *feed_)),
+        planner_(feed_, make_policy(resumable(options_, run_), *feed_), lanes_of(ownership)),
         batcher_({.capacity_tokens = capacity(),
                   .rule = rule(options_),
                   .micro_batches = options_.micro_batches,
@@ -77,7 +83,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     slots_.resize(ring_.depth());
     // The other half is with the trainer.
     read_together_ = std::clamp<std::size_t>(ring_.depth() / 2, 1, most_read_together);
-    planner_.start_at(options_.start_step);
+    begin();
   }
 
   loader_state(const loader_state&) = delete;
@@ -103,7 +109,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       return std::nullopt;
     }
     current_ = state;
+    stands_at_ = {state, &state->after};
     ++statistics_.steps;
+    statistics_.planned += state->planned;
+    statistics_.cost += state->cost;
     return step_type(this->shared_from_this(), std::move(state));
   }
 
@@ -119,10 +128,36 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return micro_batch(from, std::move(*lease));
   }
 
+  /// Where the run stands after the last step that was handed out.
+  [[nodiscard]] run_state state() const {
+    if (stands_at_ == nullptr) {
+      throw_state_error(
+          "where the run stands is known after the first step: the policy has a memory, and the "
+          "steps before start_step = " +
+          std::to_string(options_.start_step) + " are planned only then");
+    }
+    return with_properties(*stands_at_);
+  }
+
+  [[nodiscard]] run_state with_properties(const run_state& from) const {
+    run_state state = from;
+    state.run = run_;
+    return state;
+  }
+
   [[nodiscard]] loader_statistics statistics() const {
     loader_statistics result = statistics_;
     result.masked_records = masked_records_.load();
+    result.bytes = bytes_.load();
     result.staging = ring_.statistics();
+    result.micro_batches_ready = result.staging.submitted - result.staging.delivered;
+    const std::scoped_lock lock(mutex_);
+    result.micro_batches_to_read = jobs_.size();
+    result.coming.reserve(steps_.size());
+    for (const std::shared_ptr<step_state>& state : steps_) {
+      result.coming.push_back(
+          {.step = state->step, .cost = state->cost, .tokens = state->planned.tokens});
+    }
     return result;
   }
 
@@ -168,6 +203,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   static constexpr std::size_t most_planned_ahead = 4 * most_read_together;
   static constexpr std::size_t fewest_planned_ahead = 2 * most_read_together;
 
+  /// Windows that are lived through without looking whether the loader was stopped.
+  static constexpr std::uint64_t windows_between_looks = 256;
+
   static loader_options checked(loader_options options, const source_traits& source) {
     if (!source.has_payload) {
       throw_invalid_option("source", "a table of lengths",
@@ -186,6 +224,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       throw_invalid_option("micro_batching", "padded_rows",
                            "another rule, or padded_loader, which has rows");
     }
+    if (options.resume_from && options.start_step != 0) {
+      throw_invalid_option("start_step", std::to_string(options.start_step),
+                           "0 where resume_from says where to begin");
+    }
     options.fields.record_multiple = options.plan.limits.record_multiple;
     options.fields.total_multiple = options.plan.limits.total_multiple;
     options.fields.reads_loss_mask = source.has_loss_mask;
@@ -194,6 +236,33 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   }
 
   static micro_batch_rule rule(const loader_options& options) { return options.micro_batching; }
+
+  /// Plan options with the tuning of the state that the run goes on from: finding it again would
+  /// take seconds.
+  static plan_options resumable(const loader_options& options,
+                                const std::vector<run_property>& run) {
+    plan_options plan = options.plan;
+    if (!options.resume_from) return plan;
+    check_same_run(*options.resume_from, run);
+    const std::vector<lane_fragment>& fragments = options.resume_from->fragments;
+    if (!plan.tuning && !fragments.empty()) {
+      plan.tuning = calendar_policy::tuning_of({fragments.front().policy});
+    }
+    return plan;
+  }
+
+  void begin() {
+    if (options_.resume_from) {
+      planner_.restore(*options_.resume_from);
+    } else {
+      planner_.start_at(options_.start_step);
+    }
+    run_state state = planner_.state();
+    // Unless the steps before still have to be lived through.
+    if (state.next_step == planner_.next_step()) {
+      stands_at_ = std::make_shared<const run_state>(std::move(state));
+    }
+  }
 
   static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
     const lane_range range = ownership.owned();
@@ -227,39 +296,29 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return ring;
   }
 
-  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run.
+  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run, be it
+  /// where a rank has a lane less or a pack fewer records.
   void check_worst_case(const corpus_summary& summary) const {
     if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
-    const std::uint64_t records = records_per_rank();
-    const std::uint64_t n = feed_->selection().domain.size();
-    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
-    // often as a lookahead spans epochs; padding repeats records too.
-    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
-                                              std::uint64_t{2} * options_.plan.lookahead_steps);
-    const bool once = options_.plan.rule == epoch_end::drop_last;
-    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
-    worst_case_chunks worst{.whole = {.records = records}};
-    std::uint64_t left = records;
-    const std::vector<length_bucket> buckets = summary.histogram.buckets();
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
-      if (!feed_->selection().limits.keeps(bucket->first)) continue;
-      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
-      const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
-      left -= count;
-      if (feed_->selection().limits.chunks() && longest > capacity()) {
-        worst.whole.records -= count;
-        worst.cut_records += count;
-        worst.chunks = saturating_add(
-            worst.chunks,
-            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
-        continue;
-      }
-      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
-      worst.whole.largest_record = std::max(worst.whole.largest_record, tokens);
-      worst.whole.total_tokens =
-          saturating_add(worst.whole.total_tokens, saturating_mul(count, tokens));
+    std::set<std::uint32_t> sizes{options_.plan.records_per_pack};
+    for (const pack_size_change& change : options_.plan.pack_size_changes) {
+      sizes.insert(change.records_per_pack);
     }
-    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
+    const std::uint32_t ranks = ownership_.world().size;
+    for (const std::uint64_t size : sizes) {
+      check_worst_case(summary, size * (ownership_.lanes() / ranks));
+      if (ownership_.lanes() % ranks != 0) {
+        check_worst_case(summary, size * ceil_div(ownership_.lanes(), ranks));
+      }
+    }
+  }
+
+  /// The same for the steps in which a rank has so many records.
+  void check_worst_case(const corpus_summary& summary, std::uint64_t records) const {
+    const worst_case_chunks worst = worst_case(summary, records);
+    const std::uint64_t multiple =
+        alignment_multiple({options_.fields.record_multiple, options_.fields.total_multiple});
+    if (worst_case_fits_micro_batches(batcher_.options(), worst, multiple)) return;
     const std::string wanted =
         options_.micro_batches ? std::to_string(*options_.micro_batches)
                                : "a multiple of " + std::to_string(options_.micro_batch_multiple);
@@ -267,11 +326,56 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
         "a number that the worst step of policy " + options_.plan.policy +
             " fits: " + std::to_string(records) + " records of up to " +
-            std::to_string(worst.whole.largest_record) + " tokens, " +
-            std::to_string(worst.whole.total_tokens) + " in all, in micro-batches of " +
-            std::to_string(capacity()) + " tokens" +
-            (worst.chunks == 0 ? "" : " and " + std::to_string(worst.chunks) + " chunks") +
+            std::to_string(worst.uncut.largest_record) + " tokens, " +
+            std::to_string(worst.uncut.total_tokens) + " in all, in micro-batches of " +
+            std::to_string(capacity()) + " tokens, none of them empty" +
+            (worst.chunks == 0 ? ""
+                               : ", or " + std::to_string(worst.chunks) + " chunks among them") +
             "; a policy that plans all lanes could keep it with fewer");
+  }
+
+  /// The heaviest records of the corpus, as often as they can come in one step.
+  [[nodiscard]] worst_case_chunks worst_case(const corpus_summary& summary,
+                                             std::uint64_t records) const {
+    const std::uint64_t n = feed_->selection().domain.size();
+    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
+    // often as a lookahead spans epochs; padding repeats records too.
+    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
+                                              std::uint64_t{2} * options_.plan.lookahead_steps);
+    const bool once = options_.plan.rule == epoch_end::drop_last;
+    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
+    worst_case_chunks worst;
+    const auto add = [](worst_case_step& step, std::uint64_t count, std::uint64_t tokens) {
+      step.records += count;
+      step.largest_record = std::max(step.largest_record, tokens);
+      step.total_tokens = saturating_add(step.total_tokens, saturating_mul(count, tokens));
+    };
+    std::uint64_t left = records;
+    const std::vector<length_bucket> buckets = summary.histogram.buckets();
+    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+      if (!feed_->selection().limits.keeps(bucket->first)) continue;
+      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
+      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
+      const std::uint64_t all = saturating_mul(bucket->records, repeats);
+      const std::uint64_t count = std::min(left, all);
+      left -= count;
+      const bool cut = feed_->selection().limits.chunks() && longest > capacity();
+      if (cut) {
+        worst.cut_records += count;
+        worst.chunks = saturating_add(
+            worst.chunks,
+            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
+      } else {
+        add(worst.whole, count, tokens);
+      }
+      if (!cut || bucket->first <= capacity()) {
+        add(worst.uncut, std::min(records - worst.uncut.records, all), tokens);
+      }
+    }
+    // A corpus of too few records repeats them; one that is all cut has no such step.
+    worst.uncut.records = worst.uncut.largest_record == 0 ? 0 : records;
+    worst.whole.records = records - worst.cut_records;
+    return worst;
   }
 
   void start() {
@@ -303,7 +407,13 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   [[nodiscard]] std::shared_ptr<step_state> pop_step() {
     std::unique_lock lock(mutex_);
-    step_ready_.wait(lock, [this] { return !steps_.empty() || reading_ended_; });
+    const auto ready = [this] { return !steps_.empty() || reading_ended_; };
+    if (!ready()) {
+      ++statistics_.step_waits;
+      const auto start = std::chrono::steady_clock::now();
+      step_ready_.wait(lock, ready);
+      statistics_.step_wait_time += std::chrono::steady_clock::now() - start;
+    }
     if (steps_.empty()) return nullptr;
     std::shared_ptr<step_state> state = std::move(steps_.front());
     steps_.pop_front();
@@ -431,17 +541,25 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     out.view = work.layout.complete(slab);
     out.step = std::move(work.step);
     out.micro_batch = work.micro_batch;
+    bytes_.fetch_add(work.layout.slab_bytes());
     completed_.add(std::move(done.slot), work.layout.slab_bytes());
   }
 
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
   /// @return  False at the end of the run.
   bool plan_step() {
+    // A policy with memory may have many steps to live through; somebody may want to stop
+    // meanwhile.
+    while (!planner_.pass_over(windows_between_looks)) {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_ || reading_ended_) return false;
+    }
     const std::optional<step_plan> plan = planner_.next();
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
     state->step = plan->step;
     state->global = plan->global;
+    state->after = planner_.state();
     rooms_.clear();
     costs_.clear();
     std::size_t count = 0;
@@ -536,6 +654,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     try {
       source_.read(reads_);
+    } catch (const file_changed&) {
+      throw;
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
@@ -552,6 +672,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       for (std::size_t k = 0; k < records; ++k, at += reads) {
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
+        } catch (const file_changed&) {
+          throw;
         } catch (const data_error&) {
           std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
           std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
@@ -593,6 +715,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   const any_source source_;
   const lane_ownership ownership_;
   const std::shared_ptr<const candidate_feed> feed_;
+  const std::vector<run_property> run_;
   planner planner_;
   chunked_micro_batcher batcher_;
   ring_type ring_;
@@ -612,9 +735,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   typename ring_type::batch completed_;
   digest_builder record_digest_;
   std::atomic<std::uint64_t> masked_records_{0};
+  std::atomic<std::uint64_t> bytes_{0};
 
   // Shared by all threads.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable step_ready_;
   std::condition_variable job_ready_;
   std::condition_variable plan_wanted_;
@@ -631,6 +755,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::thread planning_thread_;
   std::thread reading_thread_;
   std::shared_ptr<step_state> current_;
+  std::shared_ptr<const run_state> stands_at_;
   bool failed_ = false;
   bool finished_ = false;
   loader_statistics statistics_;
@@ -699,6 +824,11 @@ std::optional<schedule_counts> basic_loader<Layout>::schedule() const {
 template <class Layout>
 lane_range basic_loader<Layout>::lanes() const noexcept {
   return state_->ownership().owned();
+}
+
+template <class Layout>
+run_state basic_loader<Layout>::state() const {
+  return state_->state();
 }
 
 template <class Layout>

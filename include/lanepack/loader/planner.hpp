@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/policy.hpp>
@@ -83,20 +86,80 @@ class planner {
     restart();
   }
 
-  /// Makes the first step that is not below `step` the next one.
+  /// Makes the first step that is not below `step` the next one, at most the end of the run.
   /// @complexity  O(1) for a policy without memory: the window that holds `step` is formed again
-  /// when
-  ///              it is asked for. A policy with memory lives through all steps before.
+  ///              when it is asked for. A policy with memory lives through the steps before when
+  ///              the next one is asked for.
   void start_at(step_index step) {
+    const std::optional<std::uint64_t> steps = feed_->sampler().schedule().steps();
+    const step_index start = steps ? std::min(step, *steps) : step;
+    if (start < formed_end_ || buffered_steps_ == 0) restart();
+    next_ = buffered_steps_ == 0 ? start : formed_end_;
+    start_ = start;
+  }
+
+  /// Lives through the steps that come before the next one that is wanted, at most `most` windows
+  /// of them, so that a caller can do something else in between.
+  /// @return  True if none is left; a policy without memory has none.
+  bool pass_over(std::uint64_t most) {
+    const step_schedule& schedule = feed_->sampler().schedule();
+    step_index wanted = schedule.first_not_skipped(std::max(next_, start_));
+    if (const auto steps = schedule.steps()) wanted = std::min(wanted, *steps);
     if (buffered_steps_ == 0) {
-      formed_first_ = formed_end_ = 0;
-    } else {
-      if (step < formed_end_) restart();
-      const std::optional<std::uint64_t> steps = feed_->sampler().schedule().steps();
-      const step_index end = steps ? std::min(step, *steps) : step;
-      while (formed_end_ < end) form_window(formed_end_);
+      next_ = wanted;
+      return true;
     }
-    next_ = step;
+    for (; next_ < wanted; next_ = std::min(wanted, formed_end_)) {
+      if (next_ < formed_end_) continue;
+      if (most-- == 0) return false;
+      form_window(next_);
+    }
+    return true;
+  }
+
+  /// Makes `state.next_step` the next one, without living through the steps before.
+  /// @throws  state_error  The state has no fragment of one of the lanes, or the policy refuses it;
+  ///          the planner is then as new. That it belongs to the same run is for the caller to
+  ///          check.
+  /// @complexity  One shape and one cost for every record held; then what the window costs that
+  ///              holds the step.
+  void restore(const run_state& state) {
+    restart();
+    if (buffered_steps_ != 0) {
+      if (state.fragments_step > state.next_step ||
+          state.next_step - state.fragments_step >= window_steps_) {
+        detail::throw_state_error("found fragments before step " +
+                                  std::to_string(state.fragments_step) +
+                                  " in a state before step " + std::to_string(state.next_step));
+      }
+      try {
+        for (std::size_t i = 0; i < streams_.size(); ++i) {
+          restore(streams_[i], i, state);
+        }
+      } catch (...) {
+        restart();
+        throw;
+      }
+      formed_first_ = formed_end_ = state.fragments_step;
+      if (state.next_step != state.fragments_step) form_window(state.fragments_step);
+    }
+    next_ = start_ = state.next_step;
+  }
+
+  /// Where the lanes stand after what was planned or passed over; `run` is left empty.
+  /// @complexity  O(records held).
+  [[nodiscard]] run_state state() const {
+    run_state state;
+    state.next_step = state.fragments_step = next_;
+    if (buffered_steps_ == 0) return state;
+    state.fragments_wanted = scope_ == policy_scope::lane ? feed_->sampler().schedule().lanes() : 1;
+    if (next_ == formed_end_) {
+      state.fragments = fragments();
+    } else {
+      state.fragments_step = formed_first_;
+      state.fragments = before_window_;
+    }
+    return state;
   }
 
   /// The next step that is not skipped, or nullopt at the end of the run. The spans stay valid
@@ -105,15 +168,10 @@ class planner {
   [[nodiscard]] std::optional<step_plan> next() {
     const step_schedule& schedule = feed_->sampler().schedule();
     const std::optional<std::uint64_t> steps = schedule.steps();
-    for (;; ++next_) {
-      if (steps && next_ >= *steps) return std::nullopt;
-      const bool wanted = !schedule.skipped(next_);
-      // A policy with memory has to live through the skipped steps; one without jumps over them.
-      if ((wanted || buffered_steps_ != 0) && (next_ < formed_first_ || next_ >= formed_end_)) {
-        form_window(next_);
-      }
-      if (wanted) break;
+    while (!pass_over(std::numeric_limits<std::uint64_t>::max())) {
     }
+    if (steps && next_ >= *steps) return std::nullopt;
+    if (next_ < formed_first_ || next_ >= formed_end_) form_window(next_);
     packs_.clear();
     const step_index offset = next_ - formed_first_;
     if (scope_ == policy_scope::lane) {
@@ -130,7 +188,7 @@ class planner {
   }
 
   /// Number of the step that `next` looks at first.
-  [[nodiscard]] step_index next_step() const noexcept { return next_; }
+  [[nodiscard]] step_index next_step() const noexcept { return std::max(next_, start_); }
 
   [[nodiscard]] const planner_statistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] const candidate_feed& feed() const noexcept { return *feed_; }
@@ -144,12 +202,91 @@ class planner {
     std::uint64_t admitted = 0;
   };
 
+  [[nodiscard]] lane_index lane_of(std::size_t index) const noexcept {
+    return scope_ == policy_scope::lane ? lanes_[index] : 0;
+  }
+
+  [[nodiscard]] std::vector<lane_fragment> fragments() const {
+    std::vector<lane_fragment> result(streams_.size());
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      lane_fragment& fragment = result[i];
+      fragment.lane = lane_of(i);
+      fragment.admitted = streams_[i].admitted;
+      fragment.policy = streams_[i].policy.save().words;
+      const std::span<const candidate> held = streams_[i].policy.held();
+      fragment.held.reserve(held.size());
+      for (const candidate& record : held) {
+        fragment.held.push_back({.arrival = record.arrival, .admitted = record.admitted});
+      }
+    }
+    return result;
+  }
+
+  void restore(stream& to, std::size_t index, const run_state& state) {
+    const lane_index lane = lane_of(index);
+    const auto found = std::lower_bound(
+        state.fragments.begin(), state.fragments.end(), lane,
+        [](const lane_fragment& fragment, lane_index value) { return fragment.lane < value; });
+    if (found == state.fragments.end() || found->lane != lane) {
+      detail::throw_state_error(
+          "found no state of lanes " +
+          detail::lanes_missing(state, 0, std::max(state.fragments_wanted, lane + 1)) +
+          ", expected that of every lane; merge the states of all ranks");
+    }
+    std::vector<candidate> held(found->held.size());
+    std::uint64_t end = 0;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      const held_record& record = found->held[i];
+      if (record.arrival < end || record.arrival >= found->admitted ||
+          record.admitted >= state.fragments_step) {
+        detail::throw_state_error("found arrival " + std::to_string(record.arrival) +
+                                  ", admitted at step " + std::to_string(record.admitted) +
+                                  ", in the state of lane " + std::to_string(lane) +
+                                  ", expected one from " + std::to_string(end) + " on, below " +
+                                  std::to_string(found->admitted) + ", admitted before step " +
+                                  std::to_string(state.fragments_step));
+      }
+      end = record.arrival + 1;
+      const std::span<candidate> one(&held[i], 1);
+      if (scope_ == policy_scope::lane) {
+        feed_->lane(lane, record.arrival, one, scratch_);
+      } else {
+        feed_->stream(record.arrival, one, scratch_);
+      }
+      held[i].admitted = record.admitted;
+    }
+    to.policy.restore({found->policy}, held);
+    to.admitted = found->admitted;
+    check_cursor(to, held.size(), lane, state.fragments_step);
+  }
+
+  /// Arrivals of the stream before a step; every step takes as many as its packs have records.
+  [[nodiscard]] std::uint64_t arrivals_before(step_index step) const {
+    const step_schedule& schedule = feed_->sampler().schedule();
+    return schedule.lane_records_before(step) *
+           (scope_ == policy_scope::lane ? 1 : schedule.lanes());
+  }
+
+  /// What was admitted has left in the steps before, or is held.
+  void check_cursor(const stream& restored, std::size_t held, lane_index lane,
+                    step_index step) const {
+    const std::uint64_t emitted = arrivals_before(step);
+    if (restored.admitted < emitted || restored.admitted - emitted != held) {
+      detail::throw_state_error("found " + std::to_string(held) + " records held and " +
+                                std::to_string(restored.admitted) +
+                                " admitted in the state of lane " + std::to_string(lane) +
+                                ", expected " + std::to_string(emitted) +
+                                " emitted records between them");
+    }
+  }
+
   void restart() {
     const std::size_t count = scope_ == policy_scope::lane ? lanes_.size() : 1;
     streams_.clear();
     streams_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) streams_.push_back({prototype_, {}, 0});
     formed_first_ = formed_end_ = 0;
+    next_ = start_ = 0;
   }
 
   void form_window(step_index step) {
@@ -162,6 +299,8 @@ class planner {
     std::uint64_t steps = window_steps_;
     if (run.end_step) steps = std::min(steps, *run.end_step - first);
     const std::uint32_t packs_per_step = scope_ == policy_scope::lane ? 1 : schedule.lanes();
+    // A window of one step is never left in the middle.
+    if (buffered_steps_ != 0 && steps > 1) before_window_ = fragments();
 
     step_window window{.first_step = first,
                        .steps = static_cast<std::uint32_t>(steps),
@@ -255,8 +394,12 @@ class planner {
   std::uint32_t buffered_steps_;
   std::vector<stream> streams_;
   step_index next_ = 0;
+  /// Steps before it are not wanted.
+  step_index start_ = 0;
   step_index formed_first_ = 0;
   step_index formed_end_ = 0;
+  /// Of a policy with memory, before the window [`formed_first_`, `formed_end_`) was formed.
+  std::vector<lane_fragment> before_window_;
   planner_statistics statistics_;
   std::vector<candidate> arrivals_;
   candidate_feed::scratch scratch_;

@@ -18,6 +18,7 @@
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/ring_lease.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/record_chunk.hpp>
 
@@ -130,6 +131,8 @@ class loaded_step {
   [[nodiscard]] std::span<const delivered_pack> packs() const noexcept;
   /// Records of all packs, one pack after the other.
   [[nodiscard]] std::span<const record_ref> records() const noexcept;
+  /// Tokens that are delivered of each record, before padding.
+  [[nodiscard]] std::span<const std::uint64_t> record_tokens() const noexcept;
   /// Why each record is in the step.
   [[nodiscard]] std::span<const record_role> roles() const noexcept;
   /// Micro-batches of this rank in this step.
@@ -163,6 +166,18 @@ class loaded_step {
   /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
   ///          digests.
   [[nodiscard]] std::span<const digest128> pack_digests() const;
+  /// Digests of the token bytes of the records, in the order of `records()`.
+  /// @throws  as `pack_digests`.
+  [[nodiscard]] std::span<const digest128> record_digests() const;
+
+  /// Where the run stands once this step is done, for `loader_options::resume_from`.
+  ///
+  /// It does not matter how far the loader has read ahead. Under `calendar` it holds what this
+  /// rank's lanes need, and the states of all ranks have to be merged; under other policies every
+  /// rank has the same.
+  /// @complexity  A copy of a few numbers, and of 16 bytes for each record that this rank's lanes
+  ///              hold.
+  [[nodiscard]] run_state state() const;
 
   [[nodiscard]] iterator begin() { return iterator(this); }
   [[nodiscard]] iterator end() noexcept { return iterator(nullptr); }

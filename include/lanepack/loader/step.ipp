@@ -19,6 +19,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/host_backend.hpp>
 #include <lanepack/device/staging_ring.hpp>
+#include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/step.hpp>
 #include <lanepack/loader/step_counts.hpp>
 #include <lanepack/packer/micro_batcher.hpp>
@@ -43,6 +44,8 @@ struct step_state {
   std::optional<global_step_counts> global;
   std::uint64_t cost = 0;
   std::uint64_t expected_loss_tokens = 1;
+  /// Where the lanes stand after the step; `run` is left empty.
+  run_state after;
   /// Written by a background thread until the last micro-batch is submitted.
   std::vector<digest128> record_digests;
   std::vector<digest128> pack_digests;
@@ -53,6 +56,18 @@ struct step_state {
   [[nodiscard]] std::optional<record_chunk> chunk(std::size_t micro_batch) const noexcept {
     if (micro_batch >= chunks.size()) return std::nullopt;
     return chunks[micro_batch];
+  }
+
+  /// Throws unless the digests are complete.
+  void check_digests() const {
+    if (remaining != 0) {
+      throw_state_error("digests of step " + std::to_string(step) +
+                        " are known after its last micro-batch; found " +
+                        std::to_string(remaining) + " not taken");
+    }
+    if (pack_digests.empty()) {
+      throw_state_error("the loader was not asked for digests: loader_options::digests");
+    }
   }
 };
 
@@ -112,6 +127,11 @@ std::span<const record_ref> loaded_step<Layout>::records() const noexcept {
 }
 
 template <class Layout>
+std::span<const std::uint64_t> loaded_step<Layout>::record_tokens() const noexcept {
+  return state_->tokens;
+}
+
+template <class Layout>
 std::span<const record_role> loaded_step<Layout>::roles() const noexcept {
   return state_->roles;
 }
@@ -142,21 +162,25 @@ std::uint64_t loaded_step<Layout>::expected_loss_tokens() const noexcept {
 }
 
 template <class Layout>
+run_state loaded_step<Layout>::state() const {
+  return owner_->with_properties(state_->after);
+}
+
+template <class Layout>
 std::optional<leased_micro_batch<Layout>> loaded_step<Layout>::next() {
   return owner_->next_micro_batch(*state_);
 }
 
 template <class Layout>
 std::span<const digest128> loaded_step<Layout>::pack_digests() const {
-  if (state_->remaining != 0) {
-    detail::throw_state_error("pack digests of step " + std::to_string(state_->step) +
-                              " are known after its last micro-batch; found " +
-                              std::to_string(state_->remaining) + " not taken");
-  }
-  if (state_->pack_digests.empty()) {
-    detail::throw_state_error("the loader was not asked for digests: loader_options::digests");
-  }
+  state_->check_digests();
   return state_->pack_digests;
+}
+
+template <class Layout>
+std::span<const digest128> loaded_step<Layout>::record_digests() const {
+  state_->check_digests();
+  return state_->record_digests;
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI
