@@ -332,8 +332,7 @@ class tokenizer_json_reader {
 /// @param path  Named in errors.
 /// @throws data_error  It is not JSON, or not such a tokenizer, or its vocabulary is broken; names
 ///         the key, what was found and what was expected.
-/// @complexity  O(bytes log tokens); some seconds for the largest vocabularies without
-/// optimization.
+/// @complexity  O(bytes log tokens).
 [[nodiscard]] inline tokenizer_json parse_tokenizer_json(std::string_view text,
                                                          const std::string& path = {}) {
   const nlohmann::json document = detail::parse_json(text, path);

@@ -48,7 +48,7 @@ struct byte_pair_vocabulary {
   std::vector<std::pair<std::int32_t, std::string>> decoded_only;
 };
 
-/// What is done to text before it is normalized into pieces.
+/// What is done to text before it is split into pieces.
 enum class text_normalization : std::uint8_t {
   /// Nothing.
   none,
