@@ -19,6 +19,7 @@
 #include "bench/loading.hpp"
 #include "bench/planning.hpp"
 #include "bench/report.hpp"
+#include "bench/tokenizing.hpp"
 #include "support/program.hpp"
 #include "support/progress.hpp"
 #include "support/table.hpp"
@@ -84,6 +85,12 @@ exit_code run(command_line& line) {
       ->check(lanepack_programs::at_least(1));
   app.add_option("--folder", how.folder, "Folder for corpora, on the device to be measured")
       ->type_name("PATH");
+  std::string tokenizer;
+  std::string text;
+  app.add_option("--tokenizer", tokenizer,
+                 "A tokenizer.json to measure in place of those of lanepack's tests")
+      ->type_name("PATH");
+  app.add_option("--text", text, "UTF-8 text for tokenizers")->type_name("PATH");
   app.add_flag("--quick", how.quick, "Seconds instead of minutes, to see that everything works");
   app.add_flag("--check", check, "Fail where a goal is missed");
   app.add_flag("--json", json, "Print JSON with the field names of Google Benchmark");
@@ -100,6 +107,7 @@ exit_code run(command_line& line) {
   lanepack_bench::add_planning_benchmarks(all);
   lanepack_bench::add_loading_benchmarks(all);
   lanepack_bench::add_checkpoint_benchmarks(all);
+  lanepack_bench::add_tokenizing_benchmarks(all, tokenizer, text);
   std::vector<lanepack_bench::benchmark> chosen;
   for (lanepack_bench::benchmark& each : all) {
     if (selected(each.name, filters)) chosen.push_back(std::move(each));

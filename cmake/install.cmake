@@ -31,7 +31,7 @@ write_basic_package_version_file(
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/lanepackConfig.cmake"
-              "${PROJECT_BINARY_DIR}/lanepackConfigVersion.cmake" cmake/FindNCCL.cmake
+              "${PROJECT_BINARY_DIR}/lanepackConfigVersion.cmake" cmake/FindNCCL.cmake cmake/FindSentencePiece.cmake
               cmake/lanepackCompiled.cmake
         DESTINATION "${lanepack_package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -12,7 +12,7 @@ option(LANEPACK_GOLDEN_VARIANTS "Build the golden programs with other compilers 
 option(LANEPACK_STYLE_TESTS "Test with clang-format and clang-tidy too" OFF)
 option(LANEPACK_TIDY_PROGRAMS "With LANEPACK_STYLE_TESTS, run clang-tidy over programs and examples too" OFF)
 
-foreach(component IN ITEMS CUDA NCCL)
+foreach(component IN ITEMS SENTENCEPIECE CUDA NCCL)
   set(LANEPACK_${component}
       AUTO
       CACHE STRING "The component lanepack::${component}: AUTO (if found), ON (required) or OFF")

@@ -14,3 +14,4 @@
 #include <lanepack/json/run_state.hpp>
 #include <lanepack/json/summary.hpp>
 #include <lanepack/json/token_line.hpp>
+#include <lanepack/json/tokenizer_json.hpp>

@@ -12,4 +12,5 @@
 #include <lanepack/loader.hpp>
 #include <lanepack/packer.hpp>
 #include <lanepack/sampler.hpp>
+#include <lanepack/tokenizer.hpp>
 #include <lanepack/topology.hpp>

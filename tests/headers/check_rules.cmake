@@ -18,7 +18,7 @@ endforeach()
 
 # <lanepack/a/b.hpp> is reached through <lanepack/a.hpp>, and that through <lanepack/lanepack.hpp>,
 # unless it needs more than the standard library or is no part of a loader.
-set(apart json fmt cuda nccl sim version)
+set(apart json fmt sentencepiece cuda nccl sim version)
 file(GLOB folders LIST_DIRECTORIES true "${INCLUDE_DIR}/lanepack/*")
 foreach(folder IN LISTS folders)
   if(IS_DIRECTORY "${folder}")
@@ -57,7 +57,7 @@ endif()
 
 # Headers of the core keep to the standard library and POSIX, and off the parts that are slow to compile.
 string(CONCAT core_forbidden
-       "#include *[<\"](nlohmann/|fmt/|CLI/|cuda|nccl|catch2/|iostream>|sstream>|fstream>|iomanip>|"
+       "#include *[<\"](nlohmann/|fmt/|CLI/|sentencepiece|cuda|nccl|catch2/|iostream>|sstream>|fstream>|iomanip>|"
        "regex>|filesystem>|ranges>|random>|format>|expected>|source_location>)[^\n]*")
 string(CONCAT random_forbidden
        "std::(shuffle|sample|random_device|mt19937[_0-9a-z]*|default_random_engine|hash *<|"
@@ -77,7 +77,7 @@ foreach(file IN LISTS listed)
   if(text MATCHES "${random_forbidden}")
     broken_rule("${name} uses ${CMAKE_MATCH_0}, which differs between standard libraries or runs")
   endif()
-  if(NOT name MATCHES "^lanepack/(json|fmt|cuda|nccl)(/|\\.)" AND text MATCHES "${core_forbidden}")
+  if(NOT name MATCHES "^lanepack/(json|fmt|sentencepiece|cuda|nccl)(/|\\.)" AND text MATCHES "${core_forbidden}")
     broken_rule("${name} has ${CMAKE_MATCH_0}, which headers of the core do without")
   endif()
 endforeach()

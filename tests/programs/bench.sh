@@ -5,6 +5,7 @@ bench=$LANEPACK_BIN/lanepack-bench
 
 expect 0 'Example:' "$bench" --help
 expect 0 '^packer/window/K=16/b=16/lengths=dialogues$' "$bench" --list
+expect 0 '^tokenizer/file=llama3.json$' "$bench" --list
 expect 2 'clock' "$bench" --clock sundial
 if "$bench" --quick --filter sampler 2>&1 | grep -q 'built without NDEBUG'; then
   echo "built without NDEBUG: nothing is measured"

@@ -29,9 +29,34 @@ namespace detail {
   throw_data_error({.path = path, .byte_offset = {}, .record = {}, .line = {}}, what);
 }
 
+/// Refuses a text whose arrays and objects lie so deep in each other that printing them for an
+/// error would use up the stack.
+inline void check_json_depth(std::string_view text, const std::string& path) {
+  constexpr std::size_t most = 512;
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth <= most) continue;
+      throw_data_error(
+          {.path = path, .byte_offset = i, .record = {}, .line = {}},
+          "found arrays and objects more than " + std::to_string(most) + " deep, expected fewer");
+    } else if ((c == ']' || c == '}') && depth != 0) {
+      --depth;
+    }
+  }
+}
+
 /// Parses a whole JSON text.
-/// @throws data_error  It is not JSON; with the byte offset.
+/// @throws data_error  It is not JSON, or too deep; with the byte offset.
 [[nodiscard]] inline nlohmann::json parse_json(std::string_view text, const std::string& path) {
+  check_json_depth(text, path);
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {

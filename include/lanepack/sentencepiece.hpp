@@ -1,0 +1,6 @@
+#pragma once
+
+/// @file
+/// Everything that needs the library SentencePiece.
+
+#include <lanepack/sentencepiece/tokenizer.hpp>
