@@ -1,0 +1,140 @@
+#pragma once
+
+/// @file
+/// `mixed_records`: which record of which part stands at every position of a mixed stream.
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/sampler/epoch_order.hpp>
+#include <lanepack/sampler/mixture.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// The seed of a part of a mixture: of its name, so that the order of its records depends on no
+/// other part.
+[[nodiscard]] inline std::uint64_t seed_of_part(std::uint64_t seed, const std::string& name) {
+  digest_builder builder;
+  builder.number(seed);
+  builder.text(name);
+  return builder.value().low;
+}
+
+/// The records at all positions of a mixed stream.
+///
+/// Record number i of a part that has n is at position i mod n of the part's epoch i / n; (epoch,
+/// id) of a record counts the epochs of its own part.
+/// @thread_safety  Immutable.
+/// @determinism    A pure function of the mixture and the parts' orders.
+class mixed_records {
+ public:
+  /// One part of the corpus.
+  struct part {
+    /// Id of its first record in the corpus.
+    record_id first = 0;
+    /// The orders of its epochs, with ids from 0.
+    epoch_order order;
+  };
+
+  /// @param parts  As those of the mixture, by ascending first id.
+  /// @throws invalid_option  where the numbers of parts or of their records differ.
+  mixed_records(mixture_order mixture, std::vector<part> parts)
+      : mixture_(std::move(mixture)), parts_(std::move(parts)) {
+    if (parts_.size() != mixture_.parts()) {
+      detail::throw_invalid_option("parts", std::to_string(parts_.size()),
+                                   std::to_string(mixture_.parts()) + " as in the mixture");
+    }
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (parts_[i].order.size() != mixture_.part(i).records ||
+          (i != 0 && parts_[i].first < parts_[i - 1].first)) {
+        detail::throw_invalid_option(
+            "parts[" + std::to_string(i) + "]",
+            std::to_string(parts_[i].order.size()) + " records from id " +
+                std::to_string(parts_[i].first),
+            std::to_string(mixture_.part(i).records) + " records, after those before");
+      }
+      records_ += parts_[i].order.size();
+    }
+  }
+
+  [[nodiscard]] const mixture_order& mixture() const noexcept { return mixture_; }
+  /// Records of an epoch of all parts together.
+  [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
+  /// The orders of one part.
+  [[nodiscard]] const epoch_order& order(std::size_t index) const noexcept {
+    return parts_[index].order;
+  }
+
+  /// The part that a record is from.
+  /// @complexity  O(log parts).
+  [[nodiscard]] std::size_t part_of(record_id id) const noexcept {
+    const auto after =
+        std::upper_bound(parts_.begin(), parts_.end(), id,
+                         [](record_id value, const part& each) { return value < each.first; });
+    return static_cast<std::size_t>(after - parts_.begin()) - 1;
+  }
+
+  /// Writes the records at `first`, `first + stride`, ...
+  /// @pre         No position is above 2^64 - 1.
+  /// @complexity  A permuted position each, and about 0.2 us for each part and epoch of it among
+  ///              1024 neighbours.
+  void records(std::uint64_t first, std::uint64_t stride, std::span<record_ref> out) const {
+    std::array<mixed_place, batch_records> places;
+    std::array<std::uint64_t, batch_records> order;
+    std::array<std::uint64_t, batch_records> ids;
+    while (!out.empty()) {
+      const std::size_t count = std::min(out.size(), batch_records);
+      mixture_.places(first, stride, std::span(places).first(count));
+      // Indices of a part ascend already.
+      for (std::size_t i = 0; i < count; ++i) order[i] = std::uint64_t{places[i].part} << 32 | i;
+      std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count));
+      for (std::size_t at = 0; at < count;) at = of_one_epoch(places, order, at, count, ids, out);
+      out = out.subspan(count);
+      first += count * stride;
+    }
+  }
+
+ private:
+  static constexpr std::size_t batch_records = 1024;
+
+  /// Writes the records of one epoch of one part, from place `at` of the sorted order on; returns
+  /// the place after them.
+  std::size_t of_one_epoch(const std::array<mixed_place, batch_records>& places,
+                           const std::array<std::uint64_t, batch_records>& order, std::size_t at,
+                           std::size_t count, std::array<std::uint64_t, batch_records>& ids,
+                           std::span<record_ref> out) const {
+    const auto place_at = [&](std::size_t i) { return static_cast<std::uint32_t>(order[i]); };
+    const mixed_place& head = places[place_at(at)];
+    const part& from = parts_[head.part];
+    const std::uint64_t n = from.order.size();
+    const epoch_index epoch = head.index / n;
+    const std::uint64_t begin = epoch * n;
+    std::size_t end = at;
+    for (; end < count && order[end] >> 32 == head.part; ++end) {
+      const std::uint64_t position = places[place_at(end)].index - begin;
+      if (position >= n) break;
+      ids[end] = position;
+    }
+    const std::span<std::uint64_t> those(ids.data() + at, end - at);
+    from.order.records(epoch, those, those);
+    for (std::size_t i = at; i < end; ++i) out[place_at(i)] = {epoch, from.first + ids[i]};
+    return end;
+  }
+
+  mixture_order mixture_;
+  std::vector<part> parts_;
+  std::uint64_t records_ = 0;
+};
+
+}  // namespace lanepack::inline LANEPACK_ABI
