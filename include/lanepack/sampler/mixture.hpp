@@ -184,6 +184,13 @@ class mixture_order {
 
   /// Number of sections.
   [[nodiscard]] std::size_t sections() const noexcept { return sections_.size(); }
+  /// Number of sections that begin before `position`.
+  [[nodiscard]] std::size_t sections_before(std::uint64_t position) const noexcept {
+    const auto after = std::lower_bound(
+        sections_.begin(), sections_.end(), position,
+        [](const section& each, std::uint64_t value) { return each.first < value; });
+    return static_cast<std::size_t>(after - sections_.begin());
+  }
   /// Where a section begins, and its weights without a common divisor.
   [[nodiscard]] std::uint64_t section_first(std::size_t index) const noexcept {
     return sections_[index].first;
