@@ -152,7 +152,7 @@ class part_view {
   }
   [[nodiscard]] digest128 fingerprint() const { return part_.fingerprint; }
   [[nodiscard]] std::string describe() const {
-    return "part " + quoted(part_.name) + " of " + whole_.describe();
+    return "part " + detail::quoted(part_.name) + " of " + whole_.describe();
   }
 
  private:

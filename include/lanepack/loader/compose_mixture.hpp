@@ -99,7 +99,7 @@ class mixture_names {
     if (places_.size() > most_listed) {
       known += " or another of " + std::to_string(places_.size()) + " parts";
     }
-    throw_invalid_option(option, quoted(name), "one of " + known);
+    throw_invalid_option(option, detail::quoted(name), "one of " + known);
   }
 
  private:
@@ -127,15 +127,16 @@ class mixture_names {
     for (const part_weight& each : phase.weights) {
       const std::size_t part = names.place(option + ".weights", each.part);
       if (named[part]) {
-        throw_invalid_option(option + ".weights", quoted(each.part) + " twice", "each part once");
+        throw_invalid_option(option + ".weights", detail::quoted(each.part) + " twice",
+                             "each part once");
       }
       named[part] = true;
       if (each.weight >> 32 != 0) {
-        throw_invalid_option(option + ".weights[" + quoted(each.part) + "]",
+        throw_invalid_option(option + ".weights[" + detail::quoted(each.part) + "]",
                              std::to_string(each.weight), "at most 2^32 - 1");
       }
       if (each.weight != 0 && selected[part].domain.size() == 0) {
-        throw_invalid_option(option + ".weights[" + quoted(each.part) + "]",
+        throw_invalid_option(option + ".weights[" + detail::quoted(each.part) + "]",
                              std::to_string(each.weight),
                              "0: no record of the part's " + std::to_string(parts[part].records) +
                                  " can be delivered");
@@ -163,7 +164,8 @@ class mixture_names {
     const std::string option = "mixture.ends[" + std::to_string(i) + "]";
     const std::size_t part = names.place(option + ".part", rule.part);
     if (named[part]) {
-      throw_invalid_option(option + ".part", quoted(rule.part) + " again", "each part once");
+      throw_invalid_option(option + ".part", detail::quoted(rule.part) + " again",
+                           "each part once");
     }
     named[part] = true;
     if (rule.epochs == 0) throw_invalid_option(option + ".epochs", "0", "at least 1");
