@@ -14,6 +14,7 @@
 
 #include <lanepack/lanepack.hpp>
 
+#include "bench/checkpoints.hpp"
 #include "bench/harness.hpp"
 #include "bench/loading.hpp"
 #include "bench/planning.hpp"
@@ -98,6 +99,7 @@ exit_code run(command_line& line) {
   std::vector<lanepack_bench::benchmark> all;
   lanepack_bench::add_planning_benchmarks(all);
   lanepack_bench::add_loading_benchmarks(all);
+  lanepack_bench::add_checkpoint_benchmarks(all);
   std::vector<lanepack_bench::benchmark> chosen;
   for (lanepack_bench::benchmark& each : all) {
     if (selected(each.name, filters)) chosen.push_back(std::move(each));

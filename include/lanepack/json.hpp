@@ -2,9 +2,10 @@
 
 /// @file
 /// Everything that needs nlohmann/json: JSON Lines, model configurations, cost model files, saved
-/// states of runs.
+/// states of runs, digest logs.
 
 #include <lanepack/json/cost_model.hpp>
+#include <lanepack/json/digest_log.hpp>
 #include <lanepack/json/jsonl.hpp>
 #include <lanepack/json/length_histogram.hpp>
 #include <lanepack/json/model_config.hpp>

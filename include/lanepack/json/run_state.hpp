@@ -27,7 +27,7 @@ namespace lanepack::inline LANEPACK_ABI {
 enum class state_format : std::uint8_t {
   /// Indented text.
   json,
-  /// RFC 8949, about a third of the size and ten times as fast.
+  /// RFC 8949: about 10 bytes a record held, two fifths of the text.
   cbor,
 };
 

@@ -83,6 +83,8 @@ class basic_loader {
   [[nodiscard]] std::optional<schedule_counts> schedule() const;
   /// The lanes of this rank.
   [[nodiscard]] lane_range lanes() const noexcept;
+  /// Waits, what is queued, bytes, and the predicted cost of the steps that are planned ahead.
+  /// @complexity  O(steps planned ahead): cheap enough for every step.
   [[nodiscard]] loader_statistics statistics() const;
   /// As `step.state()` of the last step that was handed out; where the run begins, before.
   [[nodiscard]] run_state state() const;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -108,6 +109,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     current_ = state;
     stands_at_ = {state, &state->after};
     ++statistics_.steps;
+    statistics_.planned += state->planned;
+    statistics_.cost += state->cost;
     return step_type(this->shared_from_this(), std::move(state));
   }
 
@@ -142,7 +145,16 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   [[nodiscard]] loader_statistics statistics() const {
     loader_statistics result = statistics_;
     result.masked_records = masked_records_.load();
+    result.bytes = bytes_.load();
     result.staging = ring_.statistics();
+    result.micro_batches_ready = result.staging.submitted - result.staging.delivered;
+    const std::scoped_lock lock(mutex_);
+    result.micro_batches_to_read = jobs_.size();
+    result.coming.reserve(steps_.size());
+    for (const std::shared_ptr<step_state>& state : steps_) {
+      result.coming.push_back(
+          {.step = state->step, .cost = state->cost, .tokens = state->planned.tokens});
+    }
     return result;
   }
 
@@ -350,7 +362,13 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   [[nodiscard]] std::shared_ptr<step_state> pop_step() {
     std::unique_lock lock(mutex_);
-    step_ready_.wait(lock, [this] { return !steps_.empty() || reading_ended_; });
+    const auto ready = [this] { return !steps_.empty() || reading_ended_; };
+    if (!ready()) {
+      ++statistics_.step_waits;
+      const auto start = std::chrono::steady_clock::now();
+      step_ready_.wait(lock, ready);
+      statistics_.step_wait_time += std::chrono::steady_clock::now() - start;
+    }
     if (steps_.empty()) return nullptr;
     std::shared_ptr<step_state> state = std::move(steps_.front());
     steps_.pop_front();
@@ -478,6 +496,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     out.view = work.layout.complete(slab);
     out.step = std::move(work.step);
     out.micro_batch = work.micro_batch;
+    bytes_.fetch_add(work.layout.slab_bytes());
     completed_.add(std::move(done.slot), work.layout.slab_bytes());
   }
 
@@ -665,9 +684,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   typename ring_type::batch completed_;
   digest_builder record_digest_;
   std::atomic<std::uint64_t> masked_records_{0};
+  std::atomic<std::uint64_t> bytes_{0};
 
   // Shared by all threads.
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable step_ready_;
   std::condition_variable job_ready_;
   std::condition_variable plan_wanted_;

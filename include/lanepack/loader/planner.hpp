@@ -213,8 +213,8 @@ class planner {
     std::uint64_t admitted = 0;
   };
 
-  [[nodiscard]] lane_index lane_of(std::size_t stream) const noexcept {
-    return scope_ == policy_scope::lane ? lanes_[stream] : 0;
+  [[nodiscard]] lane_index lane_of(std::size_t index) const noexcept {
+    return scope_ == policy_scope::lane ? lanes_[index] : 0;
   }
 
   [[nodiscard]] std::vector<lane_fragment> fragments() const {

@@ -696,3 +696,38 @@ TEST_CASE("loader: rows hold chunks too, and a fixed number counts them", "[load
   options.micro_batches = 5;
   REQUIRE_THROWS_WITH(lanepack::loader(source, {0, 1}, options), ContainsSubstring("3 chunks"));
 }
+
+TEST_CASE("loader: statistics say what was delivered and what comes next", "[loader]") {
+  // 40 records of 10 tokens: 10 steps of 4 records.
+  const any_source source = lanepack_test::corpus_of(std::vector<std::uint64_t>(40, 10));
+  loader_options options = small_options(2, 2);
+  loader loader(source, {0, 1}, options, quadratic_cost({.linear = 1, .quadratic = 0}));
+  REQUIRE(loader.statistics().coming.empty());
+  std::uint64_t taken = 0;
+  while (auto step = loader.next()) {
+    ++taken;
+    while (auto micro_batch = step->next()) {
+    }
+    const loader_statistics now = loader.statistics();
+    REQUIRE(now.steps == taken);
+    REQUIRE(now.planned.records == 4 * taken);
+    REQUIRE(now.planned.tokens == 40 * taken);
+    REQUIRE(now.planned.loss_tokens == 36 * taken);
+    REQUIRE(now.cost == 40 * taken);
+    REQUIRE(now.coming.size() <= 10 - taken);
+    for (std::size_t i = 0; i < now.coming.size(); ++i) {
+      REQUIRE(now.coming[i].step == taken + i);
+      REQUIRE(now.coming[i].cost == 40);
+      REQUIRE(now.coming[i].tokens == 40);
+    }
+    REQUIRE(now.micro_batches_to_read + now.micro_batches_ready <= now.coming.size());
+    REQUIRE(now.bytes > 0);
+  }
+  const loader_statistics end = loader.statistics();
+  REQUIRE(end.steps == 10);
+  REQUIRE(end.micro_batches == 10);
+  REQUIRE(end.micro_batches_ready == 0);
+  REQUIRE(end.staging.delivered == 10);
+  // Tokens, labels, positions and mask of 40 tokens, and more for the segments.
+  REQUIRE(end.bytes >= 10 * 40 * 13);
+}
