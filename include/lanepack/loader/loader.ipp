@@ -111,7 +111,19 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     ++statistics_.steps;
     statistics_.planned += state->planned;
     statistics_.cost += state->cost;
+    count_parts(*state);
     return step_type(this->shared_from_this(), std::move(state));
+  }
+
+  void count_parts(const step_state& step) {
+    const mixed_records* mixture = feed_->sampler().mixture();
+    if (mixture == nullptr) return;
+    statistics_.parts.resize(mixture->mixture().parts());
+    for (std::size_t i = 0; i < step.records.size(); ++i) {
+      part_share& share = statistics_.parts[mixture->part_of(step.records[i].id)];
+      ++share.records;
+      share.tokens += step.tokens[i];
+    }
   }
 
   [[nodiscard]] std::optional<micro_batch> next_micro_batch(step_state& step) {

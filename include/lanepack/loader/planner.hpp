@@ -44,15 +44,6 @@ struct step_plan {
   std::optional<global_step_counts> global = std::nullopt;
 };
 
-/// What a planner has taken from one part of a mixture.
-struct part_share {
-  std::uint64_t records = 0;
-  /// As they are delivered.
-  std::uint64_t tokens = 0;
-
-  friend bool operator==(const part_share&, const part_share&) = default;
-};
-
 /// What a planner has done since it was made.
 struct planner_statistics {
   /// Cost of all records that were admitted to a buffer and of those that left in a pack.

@@ -242,6 +242,9 @@ TEST_CASE("mixture: a loader goes on after a weight was changed and a part added
         out.insert(out.end(), step->pack_digests().begin(), step->pack_digests().end());
         state = step->state();
       }
+      std::uint64_t records = 0;
+      for (const part_share& share : from.statistics().parts) records += share.records;
+      REQUIRE(records == from.statistics().planned.records);
       return state;
     };
     std::vector<digest128> joined;
