@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
@@ -173,14 +174,9 @@ class lane_sampler {
 
   static void emit_mixed(const mixed_records& mixed, std::uint64_t position, std::uint32_t stride,
                          std::span<arrival> out) {
-    std::array<record_ref, 1024> records;
-    while (!out.empty()) {
-      const std::size_t count = std::min(out.size(), records.size());
-      mixed.records(position, stride, std::span(records).first(count));
-      for (std::size_t i = 0; i < count; ++i) out[i] = {records[i], record_role::regular};
-      out = out.subspan(count);
-      position += static_cast<std::uint64_t>(count) * stride;
-    }
+    std::vector<record_ref> records(out.size());
+    mixed.records(position, stride, records);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {records[i], record_role::regular};
   }
 
   void check_records(std::uint64_t records) const {
