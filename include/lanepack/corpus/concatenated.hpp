@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +20,7 @@
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/part_names.hpp>
 #include <lanepack/corpus/source_part.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -47,16 +48,14 @@ class concatenated_source {
     if (parts.empty() || parts.size() >> 31 != 0) {
       detail::throw_invalid_option("parts", std::to_string(parts.size()), "1 to 2^31 - 1");
     }
-    std::set<std::string> names;
     digest_builder digest;
     digest.text("concatenated");
     digest.number(parts.size());
     for (std::size_t i = 0; i < parts.size(); ++i) {
       named_source& part = parts[i];
-      if (part.name.empty() || !names.insert(part.name).second) {
-        detail::throw_invalid_option("parts[" + std::to_string(i) + "].name",
-                                     detail::quoted(part.name),
-                                     "a name that no other part has, not empty");
+      if (part.name.empty()) {
+        detail::throw_invalid_option("parts[" + std::to_string(i) + "].name", "''",
+                                     "a name that is not empty");
       }
       parts_.push_back({.name = std::move(part.name),
                         .first = size_,
@@ -75,6 +74,10 @@ class concatenated_source {
       sources_.push_back(std::move(part.source));
     }
     fingerprint_ = digest.value();
+    if (const std::optional<std::string> name = part_names(parts_).repeated()) {
+      detail::throw_invalid_option("parts", "two called " + detail::quoted(*name),
+                                   "names that differ");
+    }
   }
 
   [[nodiscard]] std::uint64_t size() const { return size_; }

@@ -8,12 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +20,7 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/part_names.hpp>
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/sampler/epoch_order.hpp>
@@ -79,36 +78,17 @@ namespace detail {
   return weights;
 }
 
-/// Turns the names of mixture options into places in the corpus.
-class mixture_names {
- public:
-  explicit mixture_names(std::span<const source_part> parts) {
-    for (std::size_t i = 0; i < parts.size(); ++i) places_.emplace(parts[i].name, i);
-  }
-
-  [[nodiscard]] std::size_t place(const std::string& option, const std::string& name) const {
-    const auto found = places_.find(name);
-    if (found != places_.end()) return found->second;
-    constexpr std::size_t most_listed = 8;
-    std::string known;
-    std::size_t listed = 0;
-    for (const auto& [part, place] : places_) {
-      if (listed++ == most_listed) break;
-      known += (known.empty() ? "" : ", ") + part;
-    }
-    if (places_.size() > most_listed) {
-      known += " or another of " + std::to_string(places_.size()) + " parts";
-    }
-    throw_invalid_option(option, detail::quoted(name), "one of " + known);
-  }
-
- private:
-  std::map<std::string, std::size_t> places_;
-};
+/// The part that an option names.
+[[nodiscard]] inline std::size_t part_named(const part_names& names, const std::string& option,
+                                            const std::string& name) {
+  const std::optional<std::size_t> found = names.find(name);
+  if (!found) throw_invalid_option(option, detail::quoted(name), "one of " + names.listed());
+  return *found;
+}
 
 /// The weights of all phases by part, as the options give them.
 [[nodiscard]] inline std::vector<mixture_weights> weights_of_phases(
-    const mixture_options& options, const mixture_names& names, std::span<const source_part> parts,
+    const mixture_options& options, const part_names& names, std::span<const source_part> parts,
     std::span<const part_selection> selected, const step_schedule& schedule) {
   if (options.phases.empty()) {
     throw_invalid_option("mixture.phases", "none", "at least one, from step 0 on");
@@ -125,7 +105,7 @@ class mixture_names {
     }
     std::vector<bool> named(parts.size(), false);
     for (const part_weight& each : phase.weights) {
-      const std::size_t part = names.place(option + ".weights", each.part);
+      const std::size_t part = part_named(names, option + ".weights", each.part);
       if (named[part]) {
         throw_invalid_option(option + ".weights", detail::quoted(each.part) + " twice",
                              "each part once");
@@ -154,7 +134,7 @@ class mixture_names {
 }
 
 [[nodiscard]] inline std::vector<mixed_part> mixed_parts(const mixture_options& options,
-                                                         const mixture_names& names,
+                                                         const part_names& names,
                                                          std::span<const part_selection> selected) {
   std::vector<mixed_part> parts;
   for (const part_selection& each : selected) parts.push_back({.records = each.domain.size()});
@@ -162,7 +142,7 @@ class mixture_names {
   for (std::size_t i = 0; i < options.ends.size(); ++i) {
     const part_end_rule& rule = options.ends[i];
     const std::string option = "mixture.ends[" + std::to_string(i) + "]";
-    const std::size_t part = names.place(option + ".part", rule.part);
+    const std::size_t part = part_named(names, option + ".part", rule.part);
     if (named[part]) {
       throw_invalid_option(option + ".part", detail::quoted(rule.part) + " again",
                            "each part once");
@@ -198,7 +178,7 @@ class mixture_names {
                               ": found a summary without parts, expected one that summarize or "
                               "summary_of_parts made");
   }
-  const detail::mixture_names names(parts);
+  const part_names names(parts);
   mixture_order order(detail::mixed_parts(options, names, selection.parts),
                       detail::weights_of_phases(options, names, parts, selection.parts, schedule));
   std::vector<mixed_records::part> members;

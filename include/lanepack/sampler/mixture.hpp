@@ -9,11 +9,9 @@
 #include <functional>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string>
 #include <utility>
@@ -92,17 +90,20 @@ class mixture_period {
       if (weights_[part] != 0) release(part, 0);
     }
     // Deadline, then part.
-    std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> ready;
+    std::vector<std::uint64_t> ready;
+    constexpr std::greater<std::uint64_t> later;
     places_.reserve(size);
     for (std::size_t at = 0; at < size; ++at) {
       for (std::uint32_t part = released[at]; part != none; part = after[part]) {
         const std::uint64_t deadline =
             ceil_div((std::uint64_t{copies[part]} + 1) * size, weights_[part]);
-        ready.push(deadline << 32 | part);
+        ready.push_back(deadline << 32 | part);
+        std::push_heap(ready.begin(), ready.end(), later);
       }
-      LANEPACK_ASSERT(!ready.empty() && ready.top() >> 32 > at);
-      const auto part = static_cast<std::uint32_t>(ready.top());
-      ready.pop();
+      std::pop_heap(ready.begin(), ready.end(), later);
+      LANEPACK_ASSERT(!ready.empty() && ready.back() >> 32 > at);
+      const auto part = static_cast<std::uint32_t>(ready.back());
+      ready.pop_back();
       places_.push_back({.part = part, .before = copies[part]++});
       if (copies[part] == weights_[part]) continue;
       const auto next = static_cast<std::size_t>(copies[part] * size / weights_[part]);
@@ -252,6 +253,12 @@ class mixture_order {
     std::vector<std::uint64_t> before;
   };
 
+  struct known_period {
+    /// As they were given.
+    std::vector<std::uint64_t> weights;
+    std::shared_ptr<const mixture_period> period;
+  };
+
   /// The earliest end of a part in a section: a round of the period and a place in it.
   struct part_ending {
     std::uint64_t round;
@@ -297,18 +304,20 @@ class mixture_order {
 
   [[nodiscard]] std::shared_ptr<const mixture_period> period_of(
       const std::vector<std::uint64_t>& weights) {
-    std::shared_ptr<const mixture_period>& period = periods_[weights];
-    if (period == nullptr) {
-      period = std::make_shared<const mixture_period>(weights);
-      places_ += period->size();
-      if (places_ > max_places) {
-        detail::throw_invalid_option("weights",
-                                     std::to_string(places_) + " as the sum of the sums of " +
-                                         std::to_string(periods_.size()) + " sets of weights",
-                                     "at most " + std::to_string(max_places) +
-                                         ": fewer phases and dropped parts, or rounder weights");
-      }
+    const auto known =
+        std::find_if(periods_.begin(), periods_.end(),
+                     [&](const known_period& each) { return each.weights == weights; });
+    if (known != periods_.end()) return known->period;
+    auto period = std::make_shared<const mixture_period>(weights);
+    places_ += period->size();
+    if (places_ > max_places) {
+      detail::throw_invalid_option("weights",
+                                   std::to_string(places_) + " as the sum of the sums of " +
+                                       std::to_string(periods_.size() + 1) + " sets of weights",
+                                   "at most " + std::to_string(max_places) +
+                                       ": fewer phases and dropped parts, or rounder weights");
     }
+    periods_.push_back({weights, period});
     return period;
   }
 
@@ -392,7 +401,7 @@ class mixture_order {
   }
 
   std::vector<mixed_part> parts_;
-  std::map<std::vector<std::uint64_t>, std::shared_ptr<const mixture_period>> periods_;
+  std::vector<known_period> periods_;
   std::uint64_t places_ = 0;
   std::vector<section> sections_;
   std::optional<std::uint64_t> end_;
