@@ -124,8 +124,8 @@ class planner {
 
   /// Makes `state.next_step` the next one, without living through the steps before.
   /// @throws  state_error  The state has no fragment of one of the lanes, the policy refuses it, or
-  ///          its steps contradict each other (`planned_until` only where there is a mixture); the planner is then as new. That it belongs to the
-  ///          same run is for the caller to check.
+  ///          its steps contradict each other (`planned_until` only where there is a mixture). The
+  ///          planner is then as new. That it belongs to the same run is for the caller to check.
   /// @complexity  One shape and one cost for every record held; then what the window costs that
   ///              holds the step.
   void restore(const run_state& state) {
