@@ -28,6 +28,13 @@ mixed_records mixed(shuffle_kind kind) {
           parts_with(kind)};
 }
 
+step_schedule schedule_of(std::uint64_t records, epoch_end rule) {
+  schedule_options options;
+  options.lanes = 3;
+  options.rule = rule;
+  return {records, options};
+}
+
 }  // namespace
 
 TEST_CASE("mixed records: unshuffled parts by hand", "[sampler]") {
@@ -84,8 +91,7 @@ TEST_CASE("mixed records: parts that do not match the mixture are refused", "[sa
 
 TEST_CASE("lane_sampler: a mixture is dealt as one stream", "[lane_sampler]") {
   const auto records = std::make_shared<const mixed_records>(mixed(shuffle_kind::full));
-  const lane_sampler sampler(records,
-                             step_schedule(7, {.lanes = 3, .rule = epoch_end::continue_epochs}));
+  const lane_sampler sampler(records, schedule_of(7, epoch_end::continue_epochs));
   REQUIRE(sampler.mixture() == records.get());
   REQUIRE(sampler.fewest_epoch_records() == 2);
   std::vector<arrival> stream(30);
@@ -100,7 +106,8 @@ TEST_CASE("lane_sampler: a mixture is dealt as one stream", "[lane_sampler]") {
       REQUIRE(own[i].record == expected[3 * i + lane]);
     }
   }
-  REQUIRE_THROWS_AS(lane_sampler(records, step_schedule(7, {.lanes = 3})), invalid_option);
-  REQUIRE_THROWS_AS(lane_sampler(records, step_schedule(8, {.rule = epoch_end::continue_epochs})),
+  REQUIRE_THROWS_AS(lane_sampler(records, schedule_of(6, epoch_end::drop_last)), invalid_option);
+  REQUIRE_THROWS_AS(lane_sampler(records, schedule_of(7, epoch_end::drop_last)), invalid_option);
+  REQUIRE_THROWS_AS(lane_sampler(records, schedule_of(8, epoch_end::continue_epochs)),
                     invalid_option);
 }
