@@ -188,7 +188,7 @@ namespace detail {
                        .order = epoch_order(selection.parts[i].domain, shuffle,
                                             seed_of_part(seed, parts[i].name))});
   }
-  return std::make_shared<const mixed_records>(std::move(order), std::move(members));
+  return std::make_shared<const mixed_records>(std::move(order), std::move(members), seed);
 }
 
 /// Steps that a mixture leaves of a run: those before the first that needs a record which a rule

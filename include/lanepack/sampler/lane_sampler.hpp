@@ -17,6 +17,7 @@
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
+#include <lanepack/core/random.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/sampler/epoch_order.hpp>
 #include <lanepack/sampler/mixed_records.hpp>
@@ -33,7 +34,9 @@ struct arrival {
 };
 
 /// Deals the orders of all epochs to lanes: position p of epoch e goes to lane (e x n + p) mod L.
-/// A mixture is dealt alike: its position g goes to lane g mod L.
+/// Of a mixture, positions i x L to i x L + L - 1 go to the lanes in turn from one that is drawn
+/// for i: its parts come back with a period that may divide L, and every lane shall see all of
+/// them.
 ///
 /// Under `continue_epochs` a lane's arrivals run through all epochs without a seam, for as long as
 /// anyone asks. Under draining rules an epoch's steps take as many positions as they need, the
@@ -118,7 +121,7 @@ class lane_sampler {
       }
       const std::uint64_t place = first * streams + stream;
       if (const mixed_records* mixed = mixture()) {
-        emit_mixed(*mixed, place, streams, out);
+        emit_mixed(*mixed, stream, streams, first, out);
         return;
       }
       epoch_index epoch = place / n;
@@ -172,10 +175,20 @@ class lane_sampler {
     }
   }
 
-  static void emit_mixed(const mixed_records& mixed, std::uint64_t position, std::uint32_t stride,
-                         std::span<arrival> out) {
+  void emit_mixed(const mixed_records& mixed, std::uint32_t stream, std::uint32_t streams,
+                  std::uint64_t first, std::span<arrival> out) const {
     std::vector<record_ref> records(out.size());
-    mixed.records(position, stride, records);
+    if (streams == 1) {
+      mixed.records(first, 1, records);
+    } else {
+      const random_key key{mixed.seed(), 0, random_stage::mixture_lanes, 0};
+      std::vector<std::uint64_t> positions(out.size());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::uint64_t turn = random_below(counter_random(key, first + i), streams);
+        positions[i] = (first + i) * streams + (stream + turn) % streams;
+      }
+      mixed.records(positions, records);
+    }
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = {records[i], record_role::regular};
   }
 

@@ -47,9 +47,10 @@ class mixed_records {
   };
 
   /// @param parts  As those of the mixture, by ascending first id.
+  /// @param seed   Of the run; keys what is drawn for all parts together.
   /// @throws invalid_option  where the numbers of parts or of their records differ.
-  mixed_records(mixture_order mixture, std::vector<part> parts)
-      : mixture_(std::move(mixture)), parts_(std::move(parts)) {
+  mixed_records(mixture_order mixture, std::vector<part> parts, std::uint64_t seed = 0)
+      : mixture_(std::move(mixture)), parts_(std::move(parts)), seed_(seed) {
     if (parts_.size() != mixture_.parts()) {
       detail::throw_invalid_option("parts", std::to_string(parts_.size()),
                                    std::to_string(mixture_.parts()) + " as in the mixture");
@@ -68,6 +69,7 @@ class mixed_records {
   }
 
   [[nodiscard]] const mixture_order& mixture() const noexcept { return mixture_; }
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   /// Records of an epoch of all parts together.
   [[nodiscard]] std::uint64_t records() const noexcept { return records_; }
   /// The orders of one part.
@@ -90,18 +92,19 @@ class mixed_records {
   ///              16384 neighbours, so large batches are quicker where there are many parts. Memory
   ///              of 40 bytes for each of as many.
   void records(std::uint64_t first, std::uint64_t stride, std::span<record_ref> out) const {
-    batch memory;
-    memory.places.resize(std::min(out.size(), batch_records));
-    memory.order.resize(memory.places.size());
-    memory.ids.resize(memory.places.size());
-    while (!out.empty()) {
-      const std::size_t count = std::min(out.size(), batch_records);
-      mixture_.places(first, stride, std::span(memory.places).first(count));
-      sort_by_part(memory, count);
-      for (std::size_t at = 0; at < count;) at = of_one_epoch(memory, at, count, out);
-      out = out.subspan(count);
-      first += count * stride;
-    }
+    fill(out, [&](std::span<mixed_place> places) {
+      mixture_.places(first, stride, places);
+      first += places.size() * stride;
+    });
+  }
+
+  /// Writes the records at ascending positions.
+  /// @complexity  As above, and O(log sections) a position.
+  void records(std::span<const std::uint64_t> positions, std::span<record_ref> out) const {
+    fill(out, [&](std::span<mixed_place> places) {
+      for (std::size_t i = 0; i < places.size(); ++i) places[i] = mixture_(positions[i]);
+      positions = positions.subspan(places.size());
+    });
   }
 
  private:
@@ -115,6 +118,22 @@ class mixed_records {
     /// By part, the number of places of the parts before.
     std::vector<std::uint32_t> starts;
   };
+
+  /// Writes the records at the places that `next_places` gives, a batch at a time.
+  template <class NextPlaces>
+  void fill(std::span<record_ref> out, NextPlaces&& next_places) const {
+    batch memory;
+    memory.places.resize(std::min(out.size(), batch_records));
+    memory.order.resize(memory.places.size());
+    memory.ids.resize(memory.places.size());
+    while (!out.empty()) {
+      const std::size_t count = std::min(out.size(), batch_records);
+      next_places(std::span(memory.places).first(count));
+      sort_by_part(memory, count);
+      for (std::size_t at = 0; at < count;) at = of_one_epoch(memory, at, count, out);
+      out = out.subspan(count);
+    }
+  }
 
   /// Indices of a part ascend with the places, so that its epochs follow each other.
   void sort_by_part(batch& memory, std::size_t count) const {
@@ -158,6 +177,7 @@ class mixed_records {
 
   mixture_order mixture_;
   std::vector<part> parts_;
+  std::uint64_t seed_;
   std::uint64_t records_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,14 +99,23 @@ TEST_CASE("lane_sampler: a mixture is dealt as one stream", "[lane_sampler]") {
   sampler.stream_arrivals(60, stream);
   std::vector<record_ref> expected(30);
   records->records(60, 1, expected);
-  for (lane_index lane = 0; lane < 3; ++lane) {
-    std::vector<arrival> own(10);
-    sampler.lane_arrivals(lane, 20, own);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      REQUIRE(own[i] == stream[3 * i + lane]);
-      REQUIRE(own[i].record == expected[3 * i + lane]);
+  for (std::size_t i = 0; i < stream.size(); ++i) REQUIRE(stream[i].record == expected[i]);
+  std::vector<std::vector<arrival>> own(3, std::vector<arrival>(10));
+  for (lane_index lane = 0; lane < 3; ++lane) sampler.lane_arrivals(lane, 20, own[lane]);
+  std::set<std::size_t> turns;
+  for (std::size_t i = 0; i < 10; ++i) {
+    // The three positions go to the lanes in turn, from one of them on.
+    std::size_t turn = 0;
+    while (own[0][i] != stream[3 * i + turn]) REQUIRE(++turn < 3);
+    turns.insert(turn);
+    for (std::size_t lane = 0; lane < 3; ++lane) {
+      REQUIRE(own[lane][i] == stream[3 * i + (lane + turn) % 3]);
     }
   }
+  REQUIRE(turns.size() == 3);
+  std::vector<arrival> later(4);
+  sampler.lane_arrivals(1, 23, later);
+  for (std::size_t i = 0; i < 4; ++i) REQUIRE(later[i] == own[1][i + 3]);
   REQUIRE_THROWS_AS(lane_sampler(records, schedule_of(7, epoch_end::drop_last)), invalid_option);
   REQUIRE_THROWS_AS(lane_sampler(records, schedule_of(8, epoch_end::continue_epochs)),
                     invalid_option);
