@@ -13,6 +13,7 @@
 #include <lanepack/json.hpp>
 #include <lanepack/lanepack.hpp>
 
+#include "support/mix_arguments.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/program.hpp"
 
@@ -56,7 +57,9 @@ exit_code run(command_line& line) {
   line.describe(
       "Prints the plan of a run as JSON Lines, one object per pack: step, lane, rank, records "
       "(ids), epochs (one per record), cost and digest; roles too where a record is repeated or "
-      "masked to fill a last step. No payload is read. Numbers above 2^53 are written as text.",
+      "masked to fill a last step. No payload is read. Numbers above 2^53 are written as text. "
+      "With "
+      "--mix, ids run through the corpora in their order, and stderr has their shares.",
       "lanepack-plan --lengths lengths.u32 --world 4 --rank 0 --lanes 8 --records-per-pack 16 "
       "--steps 2");
   lanepack_programs::plan_arguments arguments;
@@ -98,6 +101,7 @@ exit_code run(command_line& line) {
       print_pack(*step, pack, ownership.owner(pack.lane));
     }
   }
+  lanepack_programs::print_shares(plan.feed->source(), planner.statistics().parts);
   return exit_code::ok;
 }
 

@@ -65,6 +65,73 @@ inline comparison permutation_case(std::uint64_t n, bool block, const settings& 
   return out;
 }
 
+/// Parts of 10'000 records each and some more, with weights of up to three digits.
+inline std::shared_ptr<const lanepack::mixed_records> mixture_of(std::uint64_t parts) {
+  std::vector<lanepack::mixed_part> mixed;
+  std::vector<lanepack::mixed_records::part> members;
+  lanepack::mixture_weights weights{0, {}};
+  lanepack::record_id first = 0;
+  for (std::uint64_t i = 0; i < parts; ++i) {
+    const std::uint64_t records = 10'000 + i;
+    mixed.push_back({.records = records});
+    members.push_back({first, lanepack::epoch_order(lanepack::record_domain(records), {},
+                                                    lanepack::seed_of_part(1, std::to_string(i)))});
+    weights.weights.push_back(1 + i * 7 % 997);
+    first += records;
+  }
+  return std::make_shared<const lanepack::mixed_records>(
+      lanepack::mixture_order(std::move(mixed), {&weights, 1}), std::move(members));
+}
+
+/// Positions of a mixture in batches as the planner of one rank asks for them, or every 64th as a
+/// lane does.
+inline comparison mixture_case(std::uint64_t parts, std::uint64_t stride, const settings& how) {
+  constexpr std::size_t batch = 4096;
+  const std::uint64_t positions = how.quick ? std::uint64_t{1} << 14 : std::uint64_t{1} << 20;
+  const std::shared_ptr<const lanepack::mixed_records> mixture = mixture_of(parts);
+  comparison out;
+  out.item = "positions";
+  out.items_per_run = static_cast<double>(positions);
+  const auto records = std::make_shared<std::vector<lanepack::record_ref>>(batch);
+  out.variants.push_back({"mixture", [=] {
+                            std::uint64_t sum = 0;
+                            for (std::uint64_t first = 0; first < positions; first += batch) {
+                              mixture->records(first * stride, stride, *records);
+                              for (const lanepack::record_ref& each : *records) {
+                                sum += mixed(each.epoch, each.id);
+                              }
+                            }
+                            return sum;
+                          }});
+  const auto places = std::make_shared<std::vector<lanepack::mixed_place>>(batch);
+  out.variants.push_back({"parts alone", [=] {
+                            std::uint64_t sum = 0;
+                            for (std::uint64_t first = 0; first < positions; first += batch) {
+                              mixture->mixture().places(first * stride, stride, *places);
+                              for (const lanepack::mixed_place& each : *places) {
+                                sum += mixed(each.part, each.index);
+                              }
+                            }
+                            return sum;
+                          }});
+  const auto one = std::make_shared<const lanepack::ordered_epoch>(
+      lanepack::epoch_order(lanepack::record_domain(mixture->records()), {}, 1).epoch(0));
+  out.variants.push_back({"one corpus", [=] {
+                            std::uint64_t sum = 0;
+                            std::vector<std::uint64_t> ids(batch);
+                            for (std::uint64_t first = 0; first < positions; first += batch) {
+                              for (std::size_t i = 0; i < batch; ++i) {
+                                ids[i] = (first + i) * stride % one->size();
+                              }
+                              one->records(ids, ids);
+                              for (const std::uint64_t id : ids) sum += mixed(0, id);
+                            }
+                            return sum;
+                          }});
+  out.note = "bound: one permuted position of the whole";
+  return out;
+}
+
 /// Costs of arrivals as a lane of a run sees them.
 inline std::vector<lanepack::candidate> candidates(const std::string& lengths,
                                                    std::size_t records) {
@@ -372,6 +439,13 @@ inline void add_planning_benchmarks(std::vector<benchmark>& out) {
   }
   add("sampler/block_permutation/n=10^9+7",
       [](const settings& how) { return permutation_case(1'000'000'007, true, how); });
+
+  for (const uint64_t parts : {uint64_t{4}, uint64_t{1000}}) {
+    for (const uint64_t stride : {uint64_t{1}, uint64_t{64}}) {
+      add("sampler/mixture/parts=" + std::to_string(parts) + "/stride=" + std::to_string(stride),
+          [=](const settings& how) { return mixture_case(parts, stride, how); });
+    }
+  }
 
   const std::pair<std::uint32_t, std::uint32_t> windows[] = {{16, 16}, {4, 16},  {16, 4},   {32, 8},
                                                              {16, 64}, {64, 16}, {128, 128}};

@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -18,45 +17,15 @@
 #include <lanepack/lanepack.hpp>
 
 #include "support/corpus_options.hpp"
+#include "support/mix_arguments.hpp"
 #include "support/policy_arguments.hpp"
-#include "support/progress.hpp"
+#include "support/read_lengths.hpp"
 
 namespace lanepack_programs {
-
-/// A whole number, given as text.
-/// @throws  lanepack::invalid_option
-inline std::uint64_t parse_number(const std::string& option, const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    lanepack::detail::throw_invalid_option(option, lanepack::detail::quoted(text),
-                                           "a whole number");
-  }
-  return value;
-}
 
 /// The cost model that `--model FILE` names, or the default one.
 inline lanepack::cost_model cost_model_of(const std::string& path) {
   return path.empty() ? lanepack::cost_model{} : lanepack::read_cost_model(path);
-}
-
-/// A corpus and its summary.
-struct any_lengths {
-  lanepack::any_source source;
-  lanepack::corpus_summary summary;
-};
-
-/// Opens a corpus of any format; its summary is taken from beside it, or made and not kept where it
-/// is cheap (length tables), with a progress bar.
-inline any_lengths read_lengths(const std::string& path, lanepack::any_corpus_options options) {
-  progress_bar bar("reading " + path);
-  options.corpus.progress = bar.callback();
-  options.corpus.summary = lanepack::summary_use::if_saved;
-  lanepack::any_corpus corpus = lanepack::open_any_corpus(path, options);
-  if (corpus.summary) return {std::move(corpus.source), std::move(*corpus.summary)};
-  lanepack::corpus_summary summary = lanepack::summarize(
-      corpus.source, {.threads = options.corpus.threads, .progress = bar.callback()});
-  return {std::move(corpus.source), std::move(summary)};
 }
 
 /// Prints what the options' user should know to stderr.
@@ -87,9 +56,11 @@ class plan_arguments {
                                   "Corpus: Megatron .bin/.idx, llm.c or nanoGPT .bin, JSON Lines, "
                                   ".npy or .u32 lengths")
                        ->type_name("PATH");
-    app.add_option("--lengths", lengths_, "Record lengths: .npy or raw little-endian u32")
-        ->type_name("FILE")
-        ->excludes(corpus);
+    auto* lengths =
+        app.add_option("--lengths", lengths_, "Record lengths: .npy or raw little-endian u32")
+            ->type_name("FILE")
+            ->excludes(corpus);
+    mix_.add_to(app, corpus, lengths);
     app.add_option("--lanes", options_.lanes, "L, the number of lanes")->required();
     app.add_option("--records-per-pack", options_.records_per_pack, "b, records of a pack")
         ->required();
@@ -98,7 +69,9 @@ class plan_arguments {
     policy_.add_to(app);
     app.add_option("--seed", options_.seed, "Keys every random decision");
     app.add_option("--epochs", epochs_, "Passes over the corpus");
-    app.add_option("--epoch-end", rule_, "drop_last, pad, continue or finite");
+    app.add_option("--epoch-end", rule_,
+                   "drop_last, pad, continue or finite (default continue with --mix, else "
+                   "drop_last)");
     app.add_option("--steps", steps_, "Steps after which the run ends");
     app.add_option("--skip-steps", skips_,
                    "Ranges FIRST:LAST of steps that are not delivered; LAST "
@@ -124,13 +97,19 @@ class plan_arguments {
 
   /// Opens the corpus and composes the plan.
   [[nodiscard]] opened_plan open() {
-    if (corpus_.empty() == lengths_.empty()) {
-      lanepack::detail::throw_invalid_option("--corpus", "neither it nor --lengths",
-                                             "one of the two");
+    const bool mixes = mix_.given();
+    if (!mixes && corpus_.empty() == lengths_.empty()) {
+      lanepack::detail::throw_invalid_option("--corpus", "neither it nor --lengths nor --mix",
+                                             "one of the three");
     }
+    if (mixes) options_.mixture = mix_.options();
     options_.epochs = epochs_;
     options_.steps = steps_;
-    options_.rule = lanepack::parse_epoch_end(rule_);
+    if (!rule_.empty()) {
+      options_.rule = lanepack::parse_epoch_end(rule_);
+    } else if (mixes) {
+      options_.rule = lanepack::epoch_end::continue_epochs;
+    }
     options_.shuffle.kind = lanepack::parse_shuffle_kind(shuffle_);
     options_.limits.capacity_tokens = capacity_;
     options_.limits.infeasible = lanepack::parse_infeasible_policy(infeasible_, "--infeasible");
@@ -149,7 +128,8 @@ class plan_arguments {
     const lanepack::any_estimator estimator = cost_model_of(model_).estimator;
     policy_.apply_to(options_, estimator);
     lanepack::validate(options_);
-    const any_lengths lengths = read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
+    const any_lengths lengths =
+        mixes ? mix_.open(reading_) : read_lengths(corpus_.empty() ? lengths_ : corpus_, reading_);
     auto feed = lanepack::make_candidate_feed(lengths.source, lengths.summary, estimator, options_);
     lanepack::any_policy policy = lanepack::make_policy(options_, *feed);
     print_advice(options_);
@@ -179,12 +159,13 @@ class plan_arguments {
 
   lanepack::plan_options options_;
   policy_arguments policy_;
+  mix_arguments mix_;
   lanepack::any_corpus_options reading_;
   std::string corpus_;
   std::string lengths_;
   std::optional<std::uint64_t> epochs_;
   std::optional<std::uint64_t> steps_;
-  std::string rule_ = "drop_last";
+  std::string rule_;
   std::vector<std::string> skips_;
   std::vector<std::string> changes_;
   std::string shuffle_ = "full";

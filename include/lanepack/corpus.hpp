@@ -8,6 +8,7 @@
 #include <lanepack/corpus/cache_file.hpp>
 #include <lanepack/corpus/cache_key.hpp>
 #include <lanepack/corpus/checks.hpp>
+#include <lanepack/corpus/concatenated.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/corpus/lengths.hpp>
@@ -16,6 +17,8 @@
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/npy.hpp>
 #include <lanepack/corpus/open.hpp>
+#include <lanepack/corpus/part_names.hpp>
+#include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/corpus/token_file.hpp>

@@ -74,11 +74,58 @@ void print_tuning(const calendar_tuning& tuning) {
   std::printf("plan/calendar/tuning %s\n", builder.value().hex().c_str());
 }
 
+/// Three parts with a part that ends, weights that change, and a unit.
+void print_mixtures(const any_source& source) {
+  const any_source parts = concatenated_source(
+      {{"whole", source},
+       {"short", length_source(std::vector<std::uint32_t>(70, 40))},
+       {"long", length_source(std::vector<std::uint32_t>{900, 800, 700, 900, 1000})}});
+  const corpus_summary summary = summarize(parts, {.threads = 2});
+  for (const mixture_unit unit : {mixture_unit::records, mixture_unit::tokens}) {
+    for (const std::string policy : {"sequential", "window", "calendar", "replicated"}) {
+      plan_options options;
+      options.seed = 42;
+      options.lanes = lanes;
+      options.records_per_pack = 8;
+      options.lookahead_steps = 6;
+      options.rule = epoch_end::continue_epochs;
+      options.steps = 50;
+      options.policy = policy;
+      options.tuning = calendar_tuning{};
+      options.mixture = mixture_options{
+          .phases = {{0, {{"whole", 7}, {"short", 2}}}, {20, {{"long", 1}, {"whole", 5}}}},
+          .unit = unit,
+          .ends = {{"short", part_end::drop, 9}}};
+      const auto feed = make_candidate_feed(parts, summary, default_cost(), options);
+      const any_policy prototype = make_policy(options, *feed);
+      digest128 first;
+      for (const std::uint32_t ranks : {1u, 3u, 12u}) {
+        print("plan/mixture/" + std::string(to_string(unit)) + "/" + policy, ranks,
+              chained(ranks,
+                      [&](const world& where, auto&& add) {
+                        const lane_range range = lane_ownership(lanes, where).owned();
+                        std::vector<lane_index> own;
+                        for (lane_index lane = range.first; lane < range.last; ++lane)
+                          own.push_back(lane);
+                        planner plan(feed, prototype, own);
+                        while (const auto step = plan.next()) {
+                          for (const pack_plan& pack : step->packs) {
+                            add(step->step, plan_digest(pack.records));
+                          }
+                        }
+                      }),
+              first);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int main() {
   const any_source source = golden_corpus();
   const corpus_summary summary = summarize(source, {.threads = 2});
+  print_mixtures(source);
   std::optional<calendar_tuning> tuning;
   for (const named_policy& policy : policies()) {
     for (const epoch_end rule :

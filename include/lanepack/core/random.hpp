@@ -24,6 +24,8 @@ inline constexpr std::uint32_t group_order = 3;
 inline constexpr std::uint32_t virtual_lanes = 4;
 /// Order of the steps of a window that is planned for all lanes, and of the packs of a step.
 inline constexpr std::uint32_t step_order = 5;
+/// Which lane has which of the L positions of a mixture that arrive together.
+inline constexpr std::uint32_t mixture_lanes = 6;
 /// First stage that is free for the code of a user.
 inline constexpr std::uint32_t user = 0x1'0000;
 }  // namespace random_stage

@@ -12,12 +12,14 @@
 #include <utility>
 
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/source_part.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 /// Shared ownership of any `record_source`; itself one. Copies share the source.
 ///
-/// One virtual call per batch of shapes or reads.
+/// One virtual call per batch of shapes or reads. A source may also have `parts()`, a span of
+/// `source_part` that covers its records and lives as long as it does.
 /// @thread_safety  As the source's: const members may be called by any number of threads.
 class any_source {
  public:
@@ -36,6 +38,8 @@ class any_source {
   void read(std::span<const record_read> reads) const { self_->read(reads); }
   [[nodiscard]] digest128 fingerprint() const { return self_->fingerprint(); }
   [[nodiscard]] std::string describe() const { return self_->describe(); }
+  /// What the corpus was put together from, by ascending first id; empty where it is one corpus.
+  [[nodiscard]] std::span<const source_part> parts() const { return self_->parts(); }
 
  private:
   struct interface {
@@ -49,6 +53,7 @@ class any_source {
     virtual void read(std::span<const record_read> reads) const = 0;
     [[nodiscard]] virtual digest128 fingerprint() const = 0;
     [[nodiscard]] virtual std::string describe() const = 0;
+    [[nodiscard]] virtual std::span<const source_part> parts() const = 0;
   };
 
   template <class Source>
@@ -62,6 +67,15 @@ class any_source {
     void read(std::span<const record_read> reads) const override { value.read(reads); }
     [[nodiscard]] digest128 fingerprint() const override { return value.fingerprint(); }
     [[nodiscard]] std::string describe() const override { return value.describe(); }
+    [[nodiscard]] std::span<const source_part> parts() const override {
+      if constexpr (requires(const Source& source) {
+                      { source.parts() } -> std::same_as<std::span<const source_part>>;
+                    }) {
+        return value.parts();
+      } else {
+        return {};
+      }
+    }
     Source value;
   };
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,6 +29,7 @@
 #include <lanepack/corpus/cache_file.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/length_histogram.hpp>
+#include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summary.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -130,9 +132,100 @@ struct summary_part {
   bounded_list<record_id, smaller_id> empty_ids;
 };
 
+/// One part of a corpus as a source of its own.
+class part_view {
+ public:
+  part_view(any_source whole, source_part part)
+      : whole_(std::move(whole)), part_(std::move(part)) {}
+
+  [[nodiscard]] std::uint64_t size() const { return part_.records; }
+  [[nodiscard]] source_traits traits() const { return whole_.traits(); }
+  void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
+    std::vector<record_id> global(ids.begin(), ids.end());
+    for (record_id& id : global) id += part_.first;
+    whole_.shapes(global, out);
+  }
+  void read(std::span<const record_read> reads) const {
+    std::vector<record_read> global(reads.begin(), reads.end());
+    for (record_read& each : global) each.id += part_.first;
+    whole_.read(global);
+  }
+  [[nodiscard]] digest128 fingerprint() const { return part_.fingerprint; }
+  [[nodiscard]] std::string describe() const {
+    return "part " + detail::quoted(part_.name) + " of " + whole_.describe();
+  }
+
+ private:
+  any_source whole_;
+  source_part part_;
+};
+
 }  // namespace detail
 
-/// Reads all shapes of a corpus once and sums them up.
+/// The summary of a concatenated corpus out of those of its parts, which it keeps in `parts`.
+///
+/// A list of the longest or of empty records reaches as far down as the shortest such list of a
+/// part.
+/// @param parts  In the order of `source.parts()`.
+/// @throws state_error  They are not of these parts.
+/// @complexity  O(parts + listed records x log of that).
+[[nodiscard]] inline corpus_summary summary_of_parts(const any_source& source,
+                                                     std::vector<corpus_summary> parts,
+                                                     const summary_options& options = {}) {
+  const std::span<const source_part> expected = source.parts();
+  if (parts.size() != expected.size()) {
+    detail::throw_state_error("found summaries of " + std::to_string(parts.size()) +
+                              " parts, expected " + std::to_string(expected.size()));
+  }
+  corpus_summary whole;
+  whole.records = source.size();
+  whole.fingerprint = source.fingerprint();
+  std::optional<listed_record> complete_to;
+  bool all_empty_listed = true;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const corpus_summary& part = parts[i];
+    if (part.records != expected[i].records || part.fingerprint != expected[i].fingerprint) {
+      detail::throw_state_error("part " + detail::quoted(expected[i].name) +
+                                ": found the summary of " + std::to_string(part.records) +
+                                " records, fingerprint " + part.fingerprint.hex() + ", expected " +
+                                std::to_string(expected[i].records) + ", " +
+                                expected[i].fingerprint.hex());
+    }
+    whole.empty_records += part.empty_records;
+    whole.tokens = saturating_add(whole.tokens, part.tokens);
+    whole.loss_tokens = saturating_add(whole.loss_tokens, part.loss_tokens);
+    whole.patches = saturating_add(whole.patches, part.patches);
+    whole.max_tokens = std::max(whole.max_tokens, part.max_tokens);
+    whole.histogram.merge(part.histogram);
+    for (const listed_record& record : part.longest) {
+      whole.longest.push_back({record.id + expected[i].first, record.tokens});
+    }
+    if (part.longest.size() != part.records) {
+      // A part without a list says nothing even of its longest record.
+      const listed_record last = part.longest.empty()
+                                     ? listed_record{0, std::numeric_limits<std::uint64_t>::max()}
+                                     : whole.longest.back();
+      if (!complete_to || detail::longer_first{}(last, *complete_to)) complete_to = last;
+    }
+    if (all_empty_listed) {
+      for (const record_id id : part.empty_ids) whole.empty_ids.push_back(id + expected[i].first);
+    }
+    all_empty_listed = all_empty_listed && part.empty_ids.size() == part.empty_records;
+  }
+  std::sort(whole.longest.begin(), whole.longest.end(), detail::longer_first{});
+  if (complete_to) {
+    const auto end = std::upper_bound(whole.longest.begin(), whole.longest.end(), *complete_to,
+                                      detail::longer_first{});
+    whole.longest.erase(end, whole.longest.end());
+  }
+  whole.longest.resize(std::min(whole.longest.size(), options.listed_longest));
+  whole.empty_ids.resize(std::min(whole.empty_ids.size(), options.listed_empty));
+  whole.parts = std::move(parts);
+  return whole;
+}
+
+/// Reads all shapes of a corpus once and sums them up; those of every part of a concatenated corpus
+/// apart, as `summary_of_parts` does.
 /// @throws invalid_option  `threads` is 0.
 /// @throws state_error     The source does not know all shapes.
 /// @throws data_error      The index is corrupt.
@@ -140,6 +233,19 @@ struct summary_part {
 /// @determinism Depends on the corpus and the lengths of the lists alone.
 [[nodiscard]] inline corpus_summary summarize(const any_source& source,
                                               const summary_options& options = {}) {
+  if (!source.parts().empty()) {
+    std::vector<corpus_summary> summaries;
+    for (const source_part& part : source.parts()) {
+      summary_options of_part = options;
+      if (options.progress) {
+        of_part.progress = [&](std::uint64_t done, std::uint64_t) {
+          options.progress(part.first + done, source.size());
+        };
+      }
+      summaries.push_back(summarize(detail::part_view(source, part), of_part));
+    }
+    return summary_of_parts(source, std::move(summaries), options);
+  }
   const auto parts = detail::scan_shapes<detail::summary_part>(
       source, {.threads = options.threads, .progress = options.progress},
       [&options](detail::summary_part& part, record_id id, const record_shape& shape) {

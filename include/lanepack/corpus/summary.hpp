@@ -44,6 +44,9 @@ struct corpus_summary {
   std::vector<record_id> empty_ids;
   /// The source's fingerprint.
   digest128 fingerprint;
+  /// Of the parts of a concatenated corpus, in their order, with ids that are the parts' own; not
+  /// saved, as the parts have summaries to save. Empty for any other corpus.
+  std::vector<corpus_summary> parts;
 
   /// Ids of the records longer than `capacity` tokens, ascending, or nullopt where the list of the
   /// longest does not reach so far down.

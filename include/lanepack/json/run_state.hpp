@@ -102,6 +102,7 @@ class nesting_check {
   }
   return {{run_state_key, run_state_version},
           {"next_step", state.next_step},
+          {"planned_until", state.planned_until},
           {"fragments_step", state.fragments_step},
           {"fragments_wanted", state.fragments_wanted},
           {"run", std::move(run)},
@@ -176,6 +177,7 @@ inline void check_text(const nlohmann::json& property, const json_object& top) {
   }
   run_state state;
   state.next_step = top.required({"next_step"});
+  state.planned_until = top.required({"planned_until"});
   state.fragments_step = top.required({"fragments_step"});
   state.fragments_wanted = required_u32(top, "fragments_wanted");
   for (const nlohmann::json& property : required_array(top, "run")) {

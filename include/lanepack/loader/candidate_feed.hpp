@@ -45,7 +45,7 @@ class candidate_feed {
 
   /// @param source     Where shapes come from.
   /// @param selection  Which records take part and how long they may be; the sampler's order runs
-  ///                   over its domain.
+  ///                   over its domain, a mixture over its parts.
   /// @param costs      What the stream's records cost; null where nobody knows.
   candidate_feed(any_source source, record_selection selection, lane_sampler sampler,
                  any_estimator estimator, std::shared_ptr<const cost_distribution> costs = nullptr)
@@ -53,7 +53,9 @@ class candidate_feed {
         selection_(std::move(selection)),
         sampler_(std::move(sampler)),
         estimator_(std::move(estimator)),
-        costs_(std::move(costs)) {}
+        costs_(std::move(costs)) {
+    mean_loss_tokens_ = mean_of(selection_, sampler_.mixture());
+  }
 
   /// Arrivals `first`, `first + 1`, ... of one lane.
   /// @complexity  O(out.size()) with one virtual call each for shapes and costs.
@@ -83,18 +85,46 @@ class candidate_feed {
   /// Loss tokens that a step of `records` records over all ranks has on average, rounded to the
   /// nearest, at least 1; tokens where the corpus has no loss tokens.
   ///
-  /// The mean over an epoch, so it is the same on every rank and in every step with as many
-  /// records.
+  /// The mean over an epoch, of a mixture that over the epochs of its parts by the weights of its
+  /// first phase: so it is the same on every rank and in every step with as many records, and a
+  /// token weighs the same before and after weights change.
   [[nodiscard]] std::uint64_t expected_loss_tokens(std::uint64_t records) const noexcept {
-    const std::uint64_t all =
-        selection_.loss_tokens != 0 ? selection_.loss_tokens : selection_.tokens;
-    const std::uint64_t n = std::max<std::uint64_t>(1, selection_.domain.size());
-    const uint128 rounded = (static_cast<uint128>(all) * records + n / 2) / n;
+    const uint128 n = std::max<uint128>(1, mean_loss_tokens_.records);
+    const uint128 rounded = (mean_loss_tokens_.tokens * records + n / 2) / n;
     constexpr uint128 most = std::numeric_limits<std::uint64_t>::max();
     return static_cast<std::uint64_t>(std::clamp<uint128>(rounded, 1, most));
   }
 
  private:
+  /// Loss tokens that so many records have.
+  struct loss_token_mean {
+    uint128 tokens = 0;
+    uint128 records = 0;
+  };
+
+  [[nodiscard]] static loss_token_mean mean_of(const record_selection& selection,
+                                               const mixed_records* mixture) noexcept {
+    if (mixture == nullptr) {
+      return {selection.loss_tokens != 0 ? selection.loss_tokens : selection.tokens,
+              selection.domain.size()};
+    }
+    // A mean in fixed point is below 2^60, and weights have a sum of at most 2^20.
+    constexpr std::uint64_t one = std::uint64_t{1} << 20;
+    const std::span<const std::uint64_t> weights = mixture->mixture().section_weights(0);
+    uint128 loss_tokens = 0;
+    uint128 tokens = 0;
+    uint128 records = 0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if (weights[i] == 0) continue;
+      const part_selection& part = selection.parts[i];
+      const uint128 n = part.domain.size();
+      loss_tokens += static_cast<uint128>(part.loss_tokens) * one / n * weights[i];
+      tokens += static_cast<uint128>(part.tokens) * one / n * weights[i];
+      records += static_cast<uint128>(weights[i]) * one;
+    }
+    return {loss_tokens != 0 ? loss_tokens : tokens, records};
+  }
+
   /// A record that the limits leave out is not in the domain, unless the source contradicts the
   /// summary that the domain was made from.
   [[noreturn]] LANEPACK_COLD void fail_not_selected(record_id id, std::uint64_t tokens) const {
@@ -135,6 +165,7 @@ class candidate_feed {
   lane_sampler sampler_;
   any_estimator estimator_;
   std::shared_ptr<const cost_distribution> costs_;
+  loss_token_mean mean_loss_tokens_;
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI

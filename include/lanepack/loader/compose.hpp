@@ -17,6 +17,7 @@
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/choose_policy.hpp>
+#include <lanepack/loader/compose_mixture.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/stream_costs.hpp>
@@ -59,6 +60,15 @@ inline void validate(const plan_options& options) {
   }
   if (options.lookahead_steps == 0) {
     detail::throw_invalid_option("lookahead_steps", "0", "at least 1");
+  }
+  if (options.mixture && options.rule != epoch_end::continue_epochs) {
+    detail::throw_invalid_option("rule", to_string(options.rule),
+                                 "continue for a mixture, whose parts end at different steps");
+  }
+  if (options.mixture && options.epochs) {
+    detail::throw_invalid_option("epochs", std::to_string(*options.epochs),
+                                 "none for a mixture: its parts have epochs of their own, see "
+                                 "mixture.ends, and steps ends the run");
   }
   const bool all_lanes = detail::plans_all_lanes(options);
   validate(detail::limits_of(options));
@@ -109,6 +119,27 @@ inline void validate(const plan_options& options) {
           .skip_steps = options.skip_steps};
 }
 
+namespace detail {
+
+[[nodiscard]] inline lane_sampler sampler_of(const any_source& source,
+                                             const record_selection& selection,
+                                             const plan_options& options) {
+  schedule_options timing = schedule_of(options);
+  step_schedule schedule(selection.domain.size(), timing);
+  if (!options.mixture) {
+    return {epoch_order(selection.domain, options.shuffle, options.seed), std::move(schedule)};
+  }
+  auto mixture =
+      make_mixture(source, selection, *options.mixture, options.shuffle, options.seed, schedule);
+  if (const auto steps = steps_of_mixture(mixture->mixture(), schedule)) {
+    timing.steps = std::min(timing.steps.value_or(*steps), *steps);
+    schedule = step_schedule(selection.domain.size(), std::move(timing));
+  }
+  return {std::move(mixture), std::move(schedule)};
+}
+
+}  // namespace detail
+
 /// What every planner of a run shares: selection, order, schedule and costs, which come from the
 /// corpus unless the options have them.
 /// @throws  invalid_option, or data_error where the limits forbid a record.
@@ -137,14 +168,15 @@ inline void validate(const plan_options& options) {
     detail::throw_data_error({.path = source.describe()},
                              "found no record that can be delivered, expected at least 1");
   }
-  step_schedule schedule(selection.domain.size(), schedule_of(options));
-  epoch_order order(selection.domain, options.shuffle, options.seed);
+  lane_sampler sampler = detail::sampler_of(source, selection, options);
   std::shared_ptr<const cost_distribution> costs = options.costs;
   if (costs == nullptr && source.traits().has_all_shapes) {
-    costs = costs_of_corpus(source, summary, selection, estimator);
+    costs = sampler.mixture() == nullptr
+                ? costs_of_corpus(source, summary, selection, estimator)
+                : costs_of_mixture(source, summary, selection, estimator,
+                                   sampler.mixture()->mixture().section_weights(0));
   }
-  return std::make_shared<const candidate_feed>(source, std::move(selection),
-                                                lane_sampler(std::move(order), std::move(schedule)),
+  return std::make_shared<const candidate_feed>(source, std::move(selection), std::move(sampler),
                                                 std::move(estimator), std::move(costs));
 }
 

@@ -70,8 +70,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         source_(std::move(source)),
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
-        run_(properties_of_run(options_.plan, *feed_)),
-        planner_(feed_, make_policy(resumable(options_, run_), *feed_), lanes_of(ownership)),
+        planner_(feed_, make_policy(resumable(options_, *feed_), *feed_), lanes_of(ownership)),
         batcher_({.capacity_tokens = capacity(),
                   .rule = rule(options_),
                   .micro_batches = options_.micro_batches,
@@ -113,7 +112,19 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     ++statistics_.steps;
     statistics_.planned += state->planned;
     statistics_.cost += state->cost;
+    count_parts(*state);
     return step_type(this->shared_from_this(), std::move(state));
+  }
+
+  void count_parts(const step_state& step) {
+    const mixed_records* mixture = feed_->sampler().mixture();
+    if (mixture == nullptr) return;
+    statistics_.parts.resize(mixture->mixture().parts());
+    for (std::size_t i = 0; i < step.records.size(); ++i) {
+      part_share& share = statistics_.parts[mixture->part_of(step.records[i].id)];
+      ++share.records;
+      share.tokens += step.tokens[i];
+    }
   }
 
   [[nodiscard]] std::optional<micro_batch> next_micro_batch(step_state& step) {
@@ -141,6 +152,13 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   [[nodiscard]] run_state with_properties(const run_state& from) const {
     run_state state = from;
+    // Only the sections of a mixture begin to matter during a run.
+    const std::size_t sections =
+        options_.plan.mixture ? sections_until(*feed_, from.planned_until) : 1;
+    if (sections != run_sections_) {
+      run_ = properties_of_run(options_.plan, *feed_, from.planned_until);
+      run_sections_ = sections;
+    }
     state.run = run_;
     return state;
   }
@@ -239,11 +257,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   /// Plan options with the tuning of the state that the run goes on from: finding it again would
   /// take seconds.
-  static plan_options resumable(const loader_options& options,
-                                const std::vector<run_property>& run) {
+  static plan_options resumable(const loader_options& options, const candidate_feed& feed) {
     plan_options plan = options.plan;
     if (!options.resume_from) return plan;
-    check_same_run(*options.resume_from, run);
+    check_same_run(*options.resume_from,
+                   properties_of_run(plan, feed, options.resume_from->planned_until));
     const std::vector<lane_fragment>& fragments = options.resume_from->fragments;
     if (!plan.tuning && !fragments.empty()) {
       plan.tuning = calendar_policy::tuning_of({fragments.front().policy});
@@ -337,7 +355,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// The heaviest records of the corpus, as often as they can come in one step.
   [[nodiscard]] worst_case_chunks worst_case(const corpus_summary& summary,
                                              std::uint64_t records) const {
-    const std::uint64_t n = feed_->selection().domain.size();
+    const std::uint64_t n = feed_->sampler().fewest_epoch_records();
     // Where epochs are not drained one by one, a record can come again in the next epoch, and as
     // often as a lookahead spans epochs; padding repeats records too.
     const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
@@ -715,12 +733,16 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   const any_source source_;
   const lane_ownership ownership_;
   const std::shared_ptr<const candidate_feed> feed_;
-  const std::vector<run_property> run_;
   planner planner_;
   chunked_micro_batcher batcher_;
   ring_type ring_;
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
+
+  // Of the trainer's thread: what `properties_of_run` says while so many sections of the mixture
+  // matter.
+  mutable std::vector<run_property> run_;
+  mutable std::size_t run_sections_ = 0;
 
   // Of the planning thread, with planner_ and batcher_.
   std::vector<std::uint64_t> rooms_;

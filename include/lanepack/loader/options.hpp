@@ -20,6 +20,7 @@
 #include <lanepack/loader/run_state.hpp>
 #include <lanepack/packer/calendar_parameters.hpp>
 #include <lanepack/packer/micro_batch_rule.hpp>
+#include <lanepack/sampler/mixture_options.hpp>
 #include <lanepack/sampler/schedule_options.hpp>
 #include <lanepack/sampler/shuffle_options.hpp>
 #include <lanepack/topology/lane_ownership.hpp>
@@ -50,6 +51,11 @@ struct plan_options {
   std::vector<step_range> skip_steps = {};
   /// Order of the records in an epoch.
   shuffle_options shuffle = {};
+  /// How the parts of a `concatenated_source` are mixed, under the rule `continue_epochs` and
+  /// without `epochs`; every part has epochs of its own. nullopt: all records of an epoch are
+  /// shuffled together. Policies plan by what the first phase's records cost, also after weights
+  /// change, so that a change moves nothing that came before it.
+  std::optional<mixture_options> mixture = std::nullopt;
   /// Name of the lookahead policy, one of `policies()`, or `auto`: see `choose_policy`.
   std::string policy = "window";
   /// Steps of records that a lane may buffer, at least 1.

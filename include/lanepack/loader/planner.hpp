@@ -61,6 +61,8 @@ struct planner_statistics {
   /// `policy.expected_cost` is not 0, `admitted_cost` over it says by how much the distribution
   /// missed the stream; a few in a hundred do no harm, more cost efficiency.
   policy_statistics policy;
+  /// Of a mixture, the records planned so far by part: the shares that were achieved. Else empty.
+  std::vector<part_share> parts;
 };
 
 /// Plans the packs of some lanes step by step.
@@ -83,6 +85,9 @@ class planner {
         scope_(policy.scope()),
         window_steps_(policy.window_steps()),
         buffered_steps_(policy.buffered_steps()) {
+    if (const mixed_records* mixture = feed_->sampler().mixture()) {
+      statistics_.parts.resize(mixture->mixture().parts());
+    }
     restart();
   }
 
@@ -118,9 +123,9 @@ class planner {
   }
 
   /// Makes `state.next_step` the next one, without living through the steps before.
-  /// @throws  state_error  The state has no fragment of one of the lanes, or the policy refuses it;
-  ///          the planner is then as new. That it belongs to the same run is for the caller to
-  ///          check.
+  /// @throws  state_error  The state has no fragment of one of the lanes, the policy refuses it, or
+  ///          its steps contradict each other (`planned_until` only where there is a mixture). The
+  ///          planner is then as new. That it belongs to the same run is for the caller to check.
   /// @complexity  One shape and one cost for every record held; then what the window costs that
   ///              holds the step.
   void restore(const run_state& state) {
@@ -144,6 +149,13 @@ class planner {
       if (state.next_step != state.fragments_step) form_window(state.fragments_step);
     }
     next_ = start_ = state.next_step;
+    const step_index until = planned_until();
+    if (feed_->sampler().mixture() != nullptr && state.planned_until != until) {
+      restart();
+      detail::throw_state_error("found planned_until " + std::to_string(state.planned_until) +
+                                " in a state before step " + std::to_string(state.next_step) +
+                                ", expected " + std::to_string(until));
+    }
   }
 
   /// Where the lanes stand after what was planned or passed over; `run` is left empty.
@@ -151,6 +163,7 @@ class planner {
   [[nodiscard]] run_state state() const {
     run_state state;
     state.next_step = state.fragments_step = next_;
+    state.planned_until = planned_until();
     if (buffered_steps_ == 0) return state;
     state.fragments_wanted = scope_ == policy_scope::lane ? feed_->sampler().schedule().lanes() : 1;
     if (next_ == formed_end_) {
@@ -280,6 +293,21 @@ class planner {
     }
   }
 
+  /// The first step of which nothing has been admitted before `next_`: a function of that step, so
+  /// that every rank says the same. Nothing may change later in a run that drains.
+  [[nodiscard]] step_index planned_until() const {
+    const step_schedule& schedule = feed_->sampler().schedule();
+    if (next_ == 0 || schedule.drains()) return next_;
+    if (buffered_steps_ == 0) {
+      const run_of_steps run = schedule.run(next_);
+      const step_index into = (next_ - run.first_step) % window_steps_;
+      if (into == 0) return next_;
+      const step_index end = next_ - into + window_steps_;
+      return run.end_step ? std::min(end, *run.end_step) : end;
+    }
+    return formed_end_ + buffered_steps_;
+  }
+
   void restart() {
     const std::size_t count = scope_ == policy_scope::lane ? lanes_.size() : 1;
     streams_.clear();
@@ -367,6 +395,7 @@ class planner {
   }
 
   void account(const pack_list& packs, const step_window& window) {
+    const mixed_records* mixture = feed_->sampler().mixture();
     for (std::size_t i = 0; i < packs.size(); ++i) {
       const step_index step = window.first_step + i / window.packs_per_step;
       LANEPACK_ASSERT(packs[i].size() == window.records_per_pack);
@@ -375,6 +404,11 @@ class planner {
         statistics_.max_displacement_steps =
             std::max(statistics_.max_displacement_steps, step - record.admitted);
         if (record.role != record_role::regular) ++statistics_.filling_records;
+        if (mixture != nullptr) {
+          part_share& share = statistics_.parts[mixture->part_of(record.record.id)];
+          ++share.records;
+          share.tokens += record.tokens;
+        }
       }
       statistics_.emitted_records += packs[i].size();
     }

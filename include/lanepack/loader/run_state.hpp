@@ -61,12 +61,17 @@ struct run_property {
 struct run_state {
   /// The first step that was not delivered.
   step_index next_step = 0;
+  /// The first step of which nothing has come into the packs delivered or the records held: the
+  /// mixture may be another from this step on when the run goes on. At least `next_step`, and equal
+  /// to it under rules that drain.
+  step_index planned_until = 0;
   /// The step before which the fragments were taken: `next_step`, or the first of the window that
   /// holds it.
   step_index fragments_step = 0;
   /// Fragments that the state of a whole run has; 0 where the policy has no memory.
   std::uint32_t fragments_wanted = 0;
-  /// Corpus and options, in a fixed order; see `properties_of_run`.
+  /// Corpus and options, as far as they matter before `planned_until`, in a fixed order; see
+  /// `properties_of_run`.
   std::vector<run_property> run;
   /// By ascending lane.
   std::vector<lane_fragment> fragments;
@@ -148,7 +153,8 @@ inline void check_same_run(const run_state& state, std::span<const run_property>
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const run_state& part = parts[i];
     detail::check_same_run(part, whole.run);
-    if (part.next_step != whole.next_step || part.fragments_step != whole.fragments_step ||
+    if (part.next_step != whole.next_step || part.planned_until != whole.planned_until ||
+        part.fragments_step != whole.fragments_step ||
         part.fragments_wanted != whole.fragments_wanted) {
       detail::throw_state_error("found a state before step " + std::to_string(part.next_step) +
                                 " beside one before step " + std::to_string(whole.next_step) +

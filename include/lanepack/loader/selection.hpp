@@ -4,8 +4,10 @@
 /// Which records of a corpus take part in a run, and how much of each.
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,12 +16,23 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/feasibility.hpp>
 #include <lanepack/sampler/domain.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
+
+/// What a run takes of one part of a concatenated corpus.
+struct part_selection {
+  /// Records that take part, with ids from the part's first.
+  record_domain domain{0};
+  /// Tokens and loss tokens of an epoch of the part as they are delivered, as those of
+  /// `record_selection`.
+  std::uint64_t tokens = 0;
+  std::uint64_t loss_tokens = 0;
+};
 
 /// The records of a run, and what the limits did to the others.
 struct record_selection {
@@ -37,6 +50,8 @@ struct record_selection {
   /// records with a loss mask are truncated.
   std::uint64_t tokens = 0;
   std::uint64_t loss_tokens = 0;
+  /// By part, where the summary has parts; else empty.
+  std::vector<part_selection> parts;
 
   /// The shape of a record as it is delivered.
   [[nodiscard]] record_shape delivered(const record_shape& shape) const noexcept {
@@ -55,7 +70,8 @@ namespace detail {
 }  // namespace detail
 
 /// Applies the limits to a corpus.
-/// @throws  data_error naming the first offending record where a policy is `fail`.
+/// @throws  data_error naming the first offending record where a policy is `fail`; state_error
+///          where the summary has other parts than the corpus.
 /// @complexity  O(1) where no record is infeasible or empty; otherwise O(m log m) in those m
 ///              records, or one parallel pass over the index where the summary does not list them.
 ///              A record left out takes 8 bytes.
@@ -68,6 +84,16 @@ namespace detail {
   std::vector<record_id> excluded;
   selection.tokens = summary.tokens;
   selection.loss_tokens = summary.loss_tokens;
+  const std::span<const source_part> parts = source.parts();
+  if (!summary.parts.empty() && summary.parts.size() != parts.size()) {
+    detail::throw_state_error(source.describe() + ": found a summary of " +
+                              std::to_string(summary.parts.size()) + " parts, expected " +
+                              std::to_string(parts.size()) +
+                              ", as summarize or summary_of_parts makes it");
+  }
+  for (const corpus_summary& part : summary.parts) {
+    selection.parts.push_back({.tokens = part.tokens, .loss_tokens = part.loss_tokens});
+  }
 
   if (summary.max_tokens > limit) {
     std::vector<record_id> above = ids_above(summary, source, limit);
@@ -81,15 +107,21 @@ namespace detail {
     const bool kept = selection.limits.keeps_infeasible();
     std::vector<record_shape> shapes(above.size());
     source.shapes(above, shapes);
+    const auto reduce = [](std::uint64_t& sum, std::uint64_t by) { sum -= std::min(sum, by); };
+    std::size_t part = 0;
     for (std::size_t i = 0; i < above.size(); ++i) {
       const record_shape& shape = shapes[i];
       if (kept) {
         selection.limits.check(shape.tokens, {.path = source.describe(), .record = above[i]});
       }
       const record_shape delivered = kept ? selection.delivered(shape) : record_shape{};
-      selection.tokens -= std::min(selection.tokens, shape.tokens - delivered.tokens);
-      selection.loss_tokens -=
-          std::min(selection.loss_tokens, shape.loss_tokens - delivered.loss_tokens);
+      reduce(selection.tokens, shape.tokens - delivered.tokens);
+      reduce(selection.loss_tokens, shape.loss_tokens - delivered.loss_tokens);
+      if (!selection.parts.empty()) {
+        while (above[i] - parts[part].first >= parts[part].records) ++part;
+        reduce(selection.parts[part].tokens, shape.tokens - delivered.tokens);
+        reduce(selection.parts[part].loss_tokens, shape.loss_tokens - delivered.loss_tokens);
+      }
       if (kept) selection.truncated_tokens += shape.tokens - delivered.tokens;
     }
     if (!kept) excluded = std::move(above);
@@ -108,6 +140,9 @@ namespace detail {
     excluded = std::move(merged);
   }
   selection.domain = record_domain(source.size(), std::move(excluded));
+  for (std::size_t i = 0; i < selection.parts.size(); ++i) {
+    selection.parts[i].domain = selection.domain.slice(parts[i].first, parts[i].records);
+  }
   return selection;
 }
 

@@ -11,6 +11,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/device/ring_options.hpp>
+#include <lanepack/loader/step_counts.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -31,6 +32,8 @@ struct loader_statistics {
   /// Of those steps: records, tokens, padding and predicted tokens as planned, and estimated cost.
   batch_counts planned;
   std::uint64_t cost = 0;
+  /// Of those steps, by part of a mixture: the shares that were achieved on this rank. Else empty.
+  std::vector<part_share> parts;
   /// Bytes of the micro-batches that were read and laid out.
   std::uint64_t bytes = 0;
   /// Records that could not be read and were masked.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
@@ -78,16 +79,79 @@ template <class IdsOf>
                               });
 }
 
+/// What the records of a mixture cost, each part by its weight.
+///
+/// As `costs_of_corpus` for the parts that have a weight: from the index where they have up to 2^18
+/// records together, else from their histograms. 2^40 records are spread over the parts in
+/// proportion to their weights, and those of a part over its costs; the remainders of a part's
+/// costs are carried upwards.
+/// @param weights  By part, with a sum of at most 2^20; parts with a weight have records.
+/// @throws      data_error where the index is corrupt.
+/// @complexity  At most 2^18 shapes, or O(buckets of all histograms).
+/// @determinism The same on every rank; parts without a weight do not matter.
+[[nodiscard]] inline std::shared_ptr<const cost_distribution> costs_of_mixture(
+    const any_source& source, const corpus_summary& summary, const record_selection& selection,
+    const any_estimator& estimator, std::span<const std::uint64_t> weights) {
+  constexpr std::uint64_t most_looked_up = std::uint64_t{1} << 18;
+  constexpr std::uint64_t all_records = std::uint64_t{1} << 40;
+  std::uint64_t records = 0;
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    sum += weights[i];
+    records = saturating_add(records, selection.parts[i].domain.size());
+  }
+  std::vector<cost_bucket> mixed;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] == 0) continue;
+    const record_id first_id = source.parts()[i].first;
+    const record_domain& domain = selection.parts[i].domain;
+    const corpus_summary& of_part = summary.parts[i];
+    const auto ids_of = [&](std::uint64_t first, std::span<record_id> out) {
+      for (std::size_t k = 0; k < out.size(); ++k) out[k] = first + k;
+      domain.to_ids(out);
+      for (record_id& id : out) id += first_id;
+    };
+    const std::shared_ptr<const cost_distribution> costs =
+        records <= most_looked_up
+            ? detail::costs_of_ids(source, selection, estimator, domain.size(), ids_of)
+            : std::make_shared<const cost_distribution>(cost_distribution::of_lengths(
+                  of_part.histogram.buckets(), estimator, selection.limits, of_part.patches));
+    const uint128 share = static_cast<uint128>(weights[i]) * (all_records / sum);
+    std::uint64_t seen = 0;
+    std::uint64_t spread = 0;
+    for (const cost_bucket& bucket : costs->buckets()) {
+      seen += bucket.records;
+      const auto end = static_cast<std::uint64_t>(share * seen / costs->records());
+      mixed.push_back({.cost = bucket.cost, .tokens = bucket.tokens, .records = end - spread});
+      spread = end;
+    }
+  }
+  return std::make_shared<const cost_distribution>(std::move(mixed));
+}
+
 /// What the first records of the stream cost: a common prefix of the order that all ranks share.
 ///
 /// For `plan_options::costs` where the lengths of all records are not known beforehand, or where
 /// the corpus is in an order of its own. Steps are planned as if all records were like these.
-/// @param records  Records of the first epoch's order that are looked at, at most its length.
+/// @param records  Records of the first epoch's order that are looked at, at most its length; of a
+///                 mixture, arrivals from its first on, at most as many as its parts have records.
 /// @throws      data_error where the index is corrupt, invalid_option where `records` is 0.
 /// @complexity  O(records log records).
 /// @determinism The same on every rank.
 [[nodiscard]] inline std::shared_ptr<const cost_distribution> costs_of_prefix(
     const candidate_feed& feed, std::uint64_t records) {
+  if (const mixed_records* mixture = feed.sampler().mixture()) {
+    return detail::costs_of_ids(feed.source(), feed.selection(), feed.estimator(),
+                                std::min(records, mixture->records()),
+                                [&](std::uint64_t first, std::span<record_id> out) {
+                                  std::vector<record_ref> found(out.size());
+                                  mixture->records(first, 1, found);
+                                  for (std::size_t i = 0; i < out.size(); ++i) {
+                                    out[i] = found[i].id;
+                                  }
+                                });
+  }
   const ordered_epoch order = feed.sampler().order().epoch(0);
   return detail::costs_of_ids(feed.source(), feed.selection(), feed.estimator(),
                               std::min(records, order.size()),

@@ -75,18 +75,27 @@ class record_domain {
   [[nodiscard]] std::optional<std::uint64_t> index(record_id id) const noexcept {
     if (id >= corpus_size_) return std::nullopt;
     if (table_ == nullptr) return id;
-    // A stored word plus its place is the excluded id.
+    const std::size_t below = excluded_below(id);
     const std::vector<std::uint64_t>& before = table_->before;
-    std::size_t first = 0;
-    std::size_t count = before.size();
-    while (count != 0) {
-      const std::size_t half = count / 2;
-      const bool past = before[first + half] + (first + half) <= id;
-      first += past ? half + 1 : 0;
-      count = past ? count - half - 1 : half;
+    if (below < before.size() && before[below] + below == id) return std::nullopt;
+    return id - below;
+  }
+
+  /// The records with ids from `first` on, `records` of them, as a domain of their own that numbers
+  /// them from 0.
+  /// @pre         `first + records <= corpus_size()`.
+  /// @complexity  O(log excluded), and of those in the slice.
+  [[nodiscard]] record_domain slice(record_id first, std::uint64_t records) const {
+    LANEPACK_ASSERT(records <= corpus_size_ && first <= corpus_size_ - records);
+    std::vector<record_id> excluded;
+    if (table_ != nullptr) {
+      const std::vector<std::uint64_t>& before = table_->before;
+      for (std::size_t i = excluded_below(first);
+           i < before.size() && before[i] + i < first + records; ++i) {
+        excluded.push_back(before[i] + i - first);
+      }
     }
-    if (first != 0 && before[first - 1] + (first - 1) == id) return std::nullopt;
-    return id - first;
+    return {records, std::move(excluded)};
   }
 
   /// True if record `id` may be emitted.
@@ -127,6 +136,21 @@ class record_domain {
     std::vector<std::uint64_t> starts;
     unsigned shift = 0;
   };
+
+  /// Number of excluded ids below `id`; there is a table.
+  [[nodiscard]] std::size_t excluded_below(record_id id) const noexcept {
+    // A stored word plus its place is the excluded id.
+    const std::vector<std::uint64_t>& before = table_->before;
+    std::size_t first = 0;
+    std::size_t count = before.size();
+    while (count != 0) {
+      const std::size_t half = count / 2;
+      const bool past = before[first + half] + (first + half) < id;
+      first += past ? half + 1 : 0;
+      count = past ? count - half - 1 : half;
+    }
+    return first;
+  }
 
   static std::uint64_t checked(std::uint64_t size) {
     if (size > max_permutation_size) {

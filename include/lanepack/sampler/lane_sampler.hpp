@@ -7,15 +7,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
+#include <lanepack/core/random.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/sampler/epoch_order.hpp>
+#include <lanepack/sampler/mixed_records.hpp>
 #include <lanepack/sampler/schedule.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -29,6 +34,9 @@ struct arrival {
 };
 
 /// Deals the orders of all epochs to lanes: position p of epoch e goes to lane (e x n + p) mod L.
+/// Of a mixture, positions i x L to i x L + L - 1 go to the lanes in turn from one that is drawn
+/// for i: its parts come back with a period that may divide L, and every lane shall see all of
+/// them.
 ///
 /// Under `continue_epochs` a lane's arrivals run through all epochs without a seam, for as long as
 /// anyone asks. Under draining rules an epoch's steps take as many positions as they need, the
@@ -44,13 +52,45 @@ class lane_sampler {
   /// @throws invalid_option  where the two do not have the same number of records.
   lane_sampler(epoch_order order, step_schedule schedule)
       : order_(std::move(order)), schedule_(std::move(schedule)) {
-    if (order_.size() != schedule_.feasible_records()) {
-      detail::throw_invalid_option("feasible_records", std::to_string(schedule_.feasible_records()),
-                                   std::to_string(order_.size()) + " as in the epoch's order");
+    check_records(this->order().size());
+  }
+
+  /// Deals a mixture.
+  /// @throws invalid_option  where the schedule drains epochs, or counts other records.
+  lane_sampler(std::shared_ptr<const mixed_records> mixture, step_schedule schedule)
+      : order_(std::move(mixture)), schedule_(std::move(schedule)) {
+    check_records(this->mixture()->records());
+    if (schedule_.drains()) {
+      detail::throw_invalid_option("rule", to_string(schedule_.rule()),
+                                   "continue for a mixture, whose parts end at different steps");
     }
   }
 
-  [[nodiscard]] const epoch_order& order() const noexcept { return order_; }
+  /// The order of the corpus.
+  /// @pre  It is not mixed.
+  [[nodiscard]] const epoch_order& order() const noexcept {
+    LANEPACK_ASSERT(std::holds_alternative<epoch_order>(order_));
+    return *std::get_if<epoch_order>(&order_);
+  }
+  /// The mixture; null where the corpus is not mixed.
+  [[nodiscard]] const mixed_records* mixture() const noexcept {
+    const auto* mixture = std::get_if<std::shared_ptr<const mixed_records>>(&order_);
+    return mixture == nullptr ? nullptr : mixture->get();
+  }
+  /// The fewest records that an epoch has: of the corpus, or of any part of a mixture that ever has
+  /// a weight. No record comes again in fewer arrivals of its epochs.
+  [[nodiscard]] std::uint64_t fewest_epoch_records() const noexcept {
+    const mixed_records* mixed = mixture();
+    if (mixed == nullptr) return order().size();
+    std::uint64_t fewest = mixed->records();
+    for (std::size_t section = 0; section < mixed->mixture().sections(); ++section) {
+      const std::span<const std::uint64_t> weights = mixed->mixture().section_weights(section);
+      for (std::size_t part = 0; part < weights.size(); ++part) {
+        if (weights[part] != 0) fewest = std::min(fewest, mixed->mixture().part(part).records);
+      }
+    }
+    return fewest;
+  }
   [[nodiscard]] const step_schedule& schedule() const noexcept { return schedule_; }
   [[nodiscard]] std::uint32_t lanes() const noexcept { return schedule_.lanes(); }
 
@@ -73,13 +113,17 @@ class lane_sampler {
   /// Arrivals of stream number `stream` of `streams`, whichever of 1 and L that is.
   void deal(std::uint32_t stream, std::uint32_t streams, std::uint64_t first,
             std::span<arrival> out) const {
-    const std::uint64_t n = order_.size();
+    const std::uint64_t n = schedule_.feasible_records();
     if (!schedule_.drains()) {
       const uint128 last = (static_cast<uint128>(first) + out.size()) * streams + stream;
       if ((last >> 64) != 0) {
         detail::throw_state_error("arrival " + std::to_string(first) + " lies past position 2^64");
       }
       const std::uint64_t place = first * streams + stream;
+      if (const mixed_records* mixed = mixture()) {
+        emit_mixed(*mixed, stream, streams, first, out);
+        return;
+      }
       epoch_index epoch = place / n;
       std::uint64_t position = place % n;
       while (!out.empty()) {
@@ -115,7 +159,7 @@ class lane_sampler {
   /// epoch's end are those from 0 on again.
   void emit(epoch_index epoch, std::uint64_t position, std::uint32_t stride,
             std::span<arrival> out) const {
-    const ordered_epoch order = order_.epoch(epoch);
+    const ordered_epoch order = this->order().epoch(epoch);
     const std::uint64_t n = order.size();
     std::array<std::uint64_t, 256> ids;
     while (!out.empty()) {
@@ -131,7 +175,30 @@ class lane_sampler {
     }
   }
 
-  epoch_order order_;
+  void emit_mixed(const mixed_records& mixed, std::uint32_t stream, std::uint32_t streams,
+                  std::uint64_t first, std::span<arrival> out) const {
+    std::vector<record_ref> records(out.size());
+    if (streams == 1) {
+      mixed.records(first, 1, records);
+    } else {
+      const random_key key{mixed.seed(), 0, random_stage::mixture_lanes, 0};
+      std::vector<std::uint64_t> positions(out.size());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const std::uint64_t turn = random_below(counter_random(key, first + i), streams);
+        positions[i] = (first + i) * streams + (stream + turn) % streams;
+      }
+      mixed.records(positions, records);
+    }
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = {records[i], record_role::regular};
+  }
+
+  void check_records(std::uint64_t records) const {
+    if (records == schedule_.feasible_records()) return;
+    detail::throw_invalid_option("feasible_records", std::to_string(schedule_.feasible_records()),
+                                 std::to_string(records) + " as in the epoch's order");
+  }
+
+  std::variant<epoch_order, std::shared_ptr<const mixed_records>> order_;
   step_schedule schedule_;
 };
 

@@ -16,6 +16,7 @@ namespace {
 run_state example() {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   return {.next_step = 12,
+          .planned_until = 14,
           .fragments_step = 11,
           .fragments_wanted = 3,
           .run = {{"seed", "1"}, {"odd \"name\"", ""}},

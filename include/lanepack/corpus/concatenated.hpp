@@ -1,0 +1,172 @@
+#pragma once
+
+/// @file
+/// `concatenated_source`: several corpora as one, with named parts.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/core/arithmetic.hpp>
+#include <lanepack/core/config.hpp>
+#include <lanepack/core/digest.hpp>
+#include <lanepack/core/error.hpp>
+#include <lanepack/core/types.hpp>
+#include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/checks.hpp>
+#include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/part_names.hpp>
+#include <lanepack/corpus/source_part.hpp>
+
+namespace lanepack::inline LANEPACK_ABI {
+
+/// A corpus and the name by which a mixture knows it.
+struct named_source {
+  std::string name;
+  any_source source;
+};
+
+/// The records of several corpora, one after the other; a `record_source` with `parts()`.
+///
+/// Record i of part k has the id first(k) + i. A part that is appended leaves the ids of the others
+/// as they are.
+/// @complexity     O(log parts) a record beside what its part takes; each part is called once a
+///                 batch. Construction O(parts) and the parts' fingerprints.
+/// @thread_safety  Const members may be called by any number of threads.
+class concatenated_source {
+ public:
+  /// @param parts  At least one, with names that are not empty and differ.
+  /// @throws invalid_option  where that does not hold, or there are more than 2^63 records or 2^31
+  ///                         parts.
+  /// @throws data_error      as the parts' fingerprints.
+  explicit concatenated_source(std::vector<named_source> parts) {
+    if (parts.empty() || parts.size() >> 31 != 0) {
+      detail::throw_invalid_option("parts", std::to_string(parts.size()), "1 to 2^31 - 1");
+    }
+    digest_builder digest;
+    digest.text("concatenated");
+    digest.number(parts.size());
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      named_source& part = parts[i];
+      if (part.name.empty()) {
+        detail::throw_invalid_option("parts[" + std::to_string(i) + "].name", "''",
+                                     "a name that is not empty");
+      }
+      parts_.push_back({.name = std::move(part.name),
+                        .first = size_,
+                        .records = part.source.size(),
+                        .fingerprint = part.source.fingerprint()});
+      digest.number(parts_.back().records);
+      digest.digest(parts_.back().fingerprint);
+      size_ = saturating_add(size_, parts_.back().records);
+      if (size_ >> 63 != 0) {
+        detail::throw_invalid_option("parts", "2^63 records or more", "fewer");
+      }
+      const source_traits traits = part.source.traits();
+      traits_.has_payload = traits_.has_payload && traits.has_payload;
+      traits_.has_all_shapes = traits_.has_all_shapes && traits.has_all_shapes;
+      traits_.has_loss_mask = traits_.has_loss_mask || traits.has_loss_mask;
+      sources_.push_back(std::move(part.source));
+    }
+    fingerprint_ = digest.value();
+    if (const std::optional<std::string> name = part_names(parts_).repeated()) {
+      detail::throw_invalid_option("parts", "two called " + detail::quoted(*name),
+                                   "names that differ");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  /// Payload and shapes where all parts have them, a loss mask where any has one.
+  [[nodiscard]] source_traits traits() const { return traits_; }
+  /// By ascending first id.
+  [[nodiscard]] std::span<const source_part> parts() const { return parts_; }
+
+  /// @throws state_error  An id is not in the corpus.
+  void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
+    LANEPACK_ASSERT(ids.size() == out.size());
+    std::vector<record_id> local;
+    std::vector<record_shape> found;
+    for_each_part(
+        ids.size(), [&](std::size_t i) { return ids[i]; },
+        [&](std::size_t part, std::span<const std::uint64_t> places) {
+          local.clear();
+          for (const std::uint64_t place : places) {
+            local.push_back(ids[place_in(place)] - parts_[part].first);
+          }
+          found.resize(local.size());
+          sources_[part].shapes(local, found);
+          for (std::size_t i = 0; i < places.size(); ++i) out[place_in(places[i])] = found[i];
+        });
+  }
+
+  /// @throws state_error  An id or a range is not in the corpus.
+  /// @throws data_error   As the part that cannot be read, with the number of the record in it.
+  void read(std::span<const record_read> reads) const {
+    std::vector<record_read> local;
+    for_each_part(
+        reads.size(), [&](std::size_t i) { return reads[i].id; },
+        [&](std::size_t part, std::span<const std::uint64_t> places) {
+          local.clear();
+          for (const std::uint64_t place : places) {
+            local.push_back(reads[place_in(place)]);
+            local.back().id -= parts_[part].first;
+          }
+          sources_[part].read(local);
+        });
+  }
+
+  /// Of the parts' fingerprints in their order.
+  [[nodiscard]] digest128 fingerprint() const { return fingerprint_; }
+  [[nodiscard]] std::string describe() const {
+    std::string text = "concatenated: " + std::to_string(size_) + " records of " +
+                       std::to_string(parts_.size()) + " parts, first " +
+                       detail::quoted(parts_.front().name);
+    return text + " (" + sources_.front().describe() + ")";
+  }
+
+ private:
+  static std::size_t place_in(std::uint64_t place) noexcept {
+    return static_cast<std::size_t>(place & 0xffff'ffff);
+  }
+
+  [[nodiscard]] std::uint64_t part_of(record_id id) const noexcept {
+    const auto after = std::upper_bound(
+        parts_.begin(), parts_.end(), id,
+        [](record_id value, const source_part& part) { return value < part.first; });
+    return static_cast<std::uint64_t>(after - parts_.begin()) - 1;
+  }
+
+  /// Calls `visit(part, places)` for every part that has one of `count` ids; a place in the batch
+  /// is in the lower half of a word.
+  template <class IdAt, class Visit>
+  void for_each_part(std::size_t count, IdAt&& id_at, Visit&& visit) const {
+    std::vector<std::uint64_t> order(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      detail::check_record(id_at(i), size_);
+      order[i] = part_of(id_at(i)) << 32 | i;
+    }
+    if (parts_.size() > 1) std::sort(order.begin(), order.end());
+    for (std::size_t first = 0; first < count;) {
+      const std::uint64_t part = order[first] >> 32;
+      std::size_t last = first + 1;
+      while (last < count && order[last] >> 32 == part) ++last;
+      visit(static_cast<std::size_t>(part), std::span(order).subspan(first, last - first));
+      first = last;
+    }
+  }
+
+  std::vector<source_part> parts_;
+  std::vector<any_source> sources_;
+  std::uint64_t size_ = 0;
+  source_traits traits_;
+  digest128 fingerprint_;
+};
+
+static_assert(record_source<concatenated_source>);
+
+}  // namespace lanepack::inline LANEPACK_ABI
