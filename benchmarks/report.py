@@ -326,11 +326,14 @@ def notes_on_curves(corpus):
     counts = {}
     for line in corpus["over_ranks"]:
         for ranks, steps, warmup in zip(line["x"], line.get("steps", []), line.get("warmup", [])):
-            counts[ranks] = (steps, warmup)
-    if len(set(counts.values())) > 1:
+            counts.setdefault(ranks, (steps, set()))[1].add(warmup)
+    if len({steps for steps, _ in counts.values()}) > 1:
         text += ("With more ranks a step averages over more of them, and fewer are simulated: "
-                 + ", ".join(f"{steps:,} steps after {warmup:,} at {ranks:,} ranks"
-                             for ranks, (steps, warmup) in counts.items()) + ". ")
+                 + ", ".join(f"{steps:,} steps at {ranks:,} ranks (after "
+                             + " or ".join(f"{warmup:,}" for warmup in sorted(warmups)) + ")"
+                             for ranks, (steps, warmups) in counts.items()) + ". ")
+        if any(len(warmups) > 1 for _, warmups in counts.values()):
+            text += ("The shorter warm-up is that of policies that remember no more than a window. ")
     if any(value is not None for line in corpus["over_displacement"]
            for value in line.get("lane_total_bound", [])):
         text += ("The bars against the displacement bound: the least that can be lost when every "

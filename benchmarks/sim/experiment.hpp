@@ -128,6 +128,7 @@ inline row run_policy(const prepared_corpus& corpus, const std::string& policy, 
     out.result = std::move(run.result);
     out.tuned_capacity_tokens = run.capacity_tokens;
     out.coordinated = baseline->coordinated;
+    what.log->end();
     return out;
   }
   what.plan.policy = policy;
@@ -142,6 +143,8 @@ inline row run_policy(const prepared_corpus& corpus, const std::string& policy, 
                                    lanepack::counts_for(what.simulation.sync),
                                    std::make_shared<lanepack::any_estimator>(what.estimator)),
       what.simulation);
+  bar.finish();
+  what.log->end();
   return out;
 }
 

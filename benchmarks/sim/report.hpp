@@ -85,23 +85,34 @@ inline std::uint64_t unbalanceable_tokens(const lanepack::any_estimator& estimat
   return low;
 }
 
+/// Steps after which a policy is as it will stay, where it remembers no more than its window.
+constexpr std::uint64_t settling_steps = 128;
+
 /// Fewer steps where there are more ranks than in the experiment, so that a simulation does not
 /// take longer in proportion: each step then averages over more ranks. What is saved is partly
 /// spent on steps that are not measured, so that a cold start does not weigh more.
 inline experiment at_ranks_with_fewer_steps(const experiment& base, std::uint32_t ranks) {
   constexpr std::uint64_t fewest_measured = 64;
-  constexpr std::uint64_t settling = 128;
   experiment out = base.at_ranks(ranks);
   if (ranks <= base.simulation.ranks) return out;
   lanepack::simulation_options& simulation = out.simulation;
   const std::uint64_t steps = base.simulation.steps;
-  // A quotient first: the product could overflow.
   simulation.steps =
       std::min(steps, std::max(fewest_measured, steps / (ranks / base.simulation.ranks)));
   simulation.warmup_steps =
-      std::max(simulation.warmup_steps, std::min(settling, steps - simulation.steps));
+      std::max(simulation.warmup_steps, std::min(settling_steps, steps - simulation.steps));
   out.plan.steps = lanepack::saturating_add(simulation.steps, simulation.warmup_steps);
   return out;
+}
+
+/// A shorter warm-up for policies that need no longer one, where fewer steps are measured.
+inline experiment with_short_warmup(experiment what, const experiment& base,
+                                    const std::string& policy) {
+  if (what.simulation.steps < base.simulation.steps &&
+      (policy == "sequential" || policy == "window" || policy == "replicated")) {
+    what.simulation.warmup_steps = std::min(what.simulation.warmup_steps, settling_steps);
+  }
+  return what;
 }
 
 /// Step efficiency of every policy over the values of one parameter.
@@ -126,16 +137,17 @@ nlohmann::ordered_json curve(const loaded_corpus& corpus, const std::vector<std:
   }
   // One value at a time: what is prepared for it is large where ranks are many.
   for (const Value value : values) {
-    const experiment what = change(base, value);
+    const experiment changed = change(base, value);
     std::optional<prepared_corpus> prepared;
     for (nlohmann::ordered_json& line : out) {
       const std::string policy = line["policy"];
+      const experiment what = with_short_warmup(changed, base, policy);
       row result;
       if (here == value) {
         result = known.at(policy);
       } else {
         if (!prepared) {
-          prepared = prepare(corpus, what);
+          prepared = prepare(corpus, changed);
           prepared->name += std::string(" ") + name + "=" + std::to_string(value);
         }
         result = run_policy(*prepared, policy, what);

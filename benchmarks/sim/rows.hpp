@@ -258,7 +258,8 @@ inline void print_table(const std::vector<row>& rows, const run_facts& facts, bo
   for (std::size_t i = 0; i < rows.size();) {
     const row& first = rows[i];
     std::string title = first.corpus + ": " + std::to_string(facts.ranks) + " ranks x " +
-                        std::to_string(facts.records_per_rank) + " records, " +
+                        std::to_string(facts.records_per_rank) + " records, lookahead " +
+                        std::to_string(facts.lookahead) + ", " +
                         std::to_string(first.result.steps) + " steps";
     if (first.infeasible_records != 0) {
       title += ", " + std::to_string(first.infeasible_records) + " records above the capacity";

@@ -23,7 +23,7 @@ class run_log {
   /// @param total      Simulations of the command.
   /// @param announced  Say at once how many there are.
   explicit run_log(std::uint64_t total, bool announced = false)
-      : total_(total), is_terminal_(style_of(STDERR_FILENO).is_terminal) {
+      : total_(total), style_(style_of(STDERR_FILENO)) {
     if (announced) {
       print(std::to_string(total) + " simulations\n");
     }
@@ -31,7 +31,7 @@ class run_log {
 
   run_log(const run_log&) = delete;
   run_log& operator=(const run_log&) = delete;
-  ~run_log() { wipe(); }
+  ~run_log() { end(); }
 
   /// A simulation begins.
   /// @return  Its number and name, for a progress bar.
@@ -40,9 +40,9 @@ class run_log {
     const std::string label =
         "[" + std::to_string(begun_) + "/" + std::to_string(total_) + "] " + name;
     const clock::time_point now = clock::now();
-    if (is_terminal_) {
+    if (style_.is_terminal) {
       // A policy that takes seconds to be made reports no steps meanwhile.
-      print("\r" + label + "\033[K");
+      print("\r" + cut_to(label, style_.width - 1) + "\033[K");
       drawn_ = true;
     } else if (now - last_line_ >= std::chrono::seconds(5)) {
       last_line_ = now;
@@ -52,29 +52,31 @@ class run_log {
     return label;
   }
 
+  /// The simulation has ended: nothing stays on the line.
+  void end() noexcept {
+    if (drawn_) print("\r\033[K");
+    drawn_ = false;
+  }
+
   /// Says which policy `auto` chose and why; not again for the same choice.
   void note(const std::string& corpus, const lanepack::policy_choice& choice) {
     if (choice.reason.empty() || !noted_.insert(choice.policy).second) return;
-    wipe();
+    end();
     print("note: " + corpus + ": " + choice.reason + "\n");
   }
 
  private:
   using clock = std::chrono::steady_clock;
 
-  static void print(const std::string& text) {
-    std::fputs(text.c_str(), stderr);
+  static void print(const std::string& text) { print(text.c_str()); }
+  static void print(const char* text) noexcept {
+    std::fputs(text, stderr);
     std::fflush(stderr);
-  }
-
-  void wipe() {
-    if (drawn_) print("\r\033[K");
-    drawn_ = false;
   }
 
   std::uint64_t total_;
   std::uint64_t begun_ = 0;
-  bool is_terminal_;
+  text_style style_;
   bool drawn_ = false;
   clock::time_point start_ = clock::now();
   clock::time_point last_line_ = start_;
