@@ -339,7 +339,7 @@ def notes_on_curves(corpus):
         text += ("The bars against the displacement bound: the least that can be lost when every "
                  "lane keeps the records that it delivered in the measured steps. A policy on its "
                  "bar has nothing left to align; what remains is how much more the heaviest lane "
-                 "drew, which shrinks with more steps and differs a little from bound to bound, as "
+                 "delivered, which shrinks with more steps and differs a little from bound to bound, as "
                  "other records then fall into those steps.")
     return text
 
