@@ -437,20 +437,26 @@ void print_lengths(const lanepack::corpus_summary& summary, const text_style& st
   std::fputs(text.c_str(), stdout);
 }
 
-void print_problems(const problem_list& problems, const std::string& path) {
-  std::string text;
+/// Prints the problems to stderr, so that they show where the report goes to a file.
+void print_problems(const report& out, const std::string& program) {
+  const problem_list& problems = out.problems;
+  if (problems.count == 1) {
+    print_error(program, problems.first.front().what());
+    return;
+  }
+  std::string text = out.path + ": " + with_commas(problems.count) + " problems";
   for (const lanepack::data_error& error : problems.first) {
     std::string message = error.what();
-    if (error.where().path == path && message.starts_with(path)) {
-      message = message.substr(path.size());
+    if (error.where().path == out.path && message.starts_with(out.path)) {
+      message = message.substr(out.path.size());
       message.erase(0, message.find_first_not_of(",: "));
     }
-    text += "  problem: " + message + "\n";
+    text += "\n" + message;
   }
   if (problems.count > problems.first.size()) {
-    text += "  problem: and " + with_commas(problems.count - problems.first.size()) + " more\n";
+    text += "\nand " + with_commas(problems.count - problems.first.size()) + " more";
   }
-  std::fputs(text.c_str(), stdout);
+  print_error(program, text);
 }
 
 void print_report(const report& out, const text_style& style) {
@@ -497,10 +503,6 @@ void print_report(const report& out, const text_style& style) {
   }
   std::fputs(text.c_str(), stdout);
   if (out.summary && out.summary->records != 0) print_lengths(*out.summary, style);
-  if (out.problems.count != 0) {
-    std::fputs("\n", stdout);
-    print_problems(out.problems, out.path);
-  }
 }
 
 nlohmann::ordered_json to_json(const report& out) {
@@ -586,21 +588,18 @@ int main(int argc, char** argv) {
     const text_style style = style_of(1);
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     bool has_problems = false;
+    std::size_t printed = 0;
     for (std::size_t i = 0; i < options.paths.size(); ++i) {
       const report out = inspect(options.paths[i], options);
-      if (out.problems.count != 0) {
-        has_problems = true;
-        const std::string first = out.problems.first.front().what();
-        print_error(line.name(), out.problems.count == 1 ? first
-                                                         : with_commas(out.problems.count) +
-                                                               " problems, the first: " + first);
-      }
+      has_problems = has_problems || out.problems.count != 0;
       if (options.json) {
         all.push_back(to_json(out));
-        continue;
+      } else if (out.problems.count == 0 || !out.format.empty()) {
+        if (printed++ != 0) std::fputs("\n", stdout);
+        print_report(out, style);
+        std::fflush(stdout);
       }
-      if (i != 0) std::fputs("\n", stdout);
-      print_report(out, style);
+      if (out.problems.count != 0) print_problems(out, line.name());
     }
     if (options.json) {
       using handler = nlohmann::ordered_json::error_handler_t;

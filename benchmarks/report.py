@@ -17,6 +17,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator  # noqa: E402
 
 INK = "#1f2933"
 MUTED = "#7b8794"
@@ -74,8 +75,9 @@ def relative_costs(policy):
 
 def heat_maps(corpus, policies):
     chosen = [policy for policy in corpus["policies"] if policy["policy"] in policies]
-    figure, axes = plt.subplots(len(chosen), 1, figsize=(9.2, 1.75 * len(chosen) + 0.4),
-                                squeeze=False, sharex=True)
+    figure, axes = plt.subplots(len(chosen), 1, figsize=(9.2, 1.85 * len(chosen) + 0.4),
+                                squeeze=False, sharex=True, layout="constrained")
+    figure.get_layout_engine().set(hspace=0.06)
     for axis, policy in zip(axes[:, 0], chosen):
         costs = relative_costs(policy)
         ranks = len(costs[0]) if costs else 0
@@ -88,8 +90,11 @@ def heat_maps(corpus, policies):
         axis.set_title(f"{policy['policy']}: {100 * mean / wasted:.1f} % of these steps' "
                        "time is work")
         axis.set_ylabel("rank")
+        if axis is not axes[-1, 0]:
+            axis.tick_params(axis="x", bottom=False)
     axes[-1, 0].set_xlabel("step")
-    bar = figure.colorbar(image, ax=axes[:, 0].tolist(), fraction=0.025, pad=0.015, extend="max")
+    bar = figure.colorbar(image, ax=axes[:, 0].tolist(), fraction=0.025, pad=0.015, extend="max",
+                          aspect=12 * len(chosen))
     bar.set_label("cost of the rank's records / mean")
     bar.outline.set_visible(False)
     return figure
@@ -119,22 +124,48 @@ def step_times(corpus, colours):
     return figure
 
 
-def curves(lines, colours, title, label, log=True):
-    figure, axis = plt.subplots(figsize=(4.6, 3.0))
+def lost(efficiency):
+    """Per cent of the steps' time that ranks wait, never 0 as the axis is logarithmic."""
+    return max(100 * (1 - efficiency), 0.001)
+
+
+def range_of_lost(corpus):
+    """One range for all curves of a corpus, so that they can be compared."""
+    values = [lost(value) for name in ("over_ranks", "over_lookahead", "over_displacement")
+              for line in corpus[name] for value in line["step_efficiency"]]
+    return min(values) / 1.5, min(max(values) * 1.5, 110)
+
+
+def curves(corpus, name, colours, title, label, show_bounds=False):
+    figure, axis = plt.subplots(figsize=(4.6, 3.4), layout="constrained")
+    lines = corpus[name]
+    places = list(colours)
     for line in lines:
-        axis.plot(line["x"], line["step_efficiency"], marker="o", markersize=3.5, linewidth=1.6,
-                  color=colours.get(line["policy"], INK), label=line["policy"])
-    if log:
-        axis.set_xscale("log", base=2)
+        # Lines that coincide stay visible: other markers, and the later ones dashed.
+        place = places.index(line["policy"]) if line["policy"] in places else 0
+        colour = colours.get(line["policy"], INK)
+        axis.plot(line["x"], [lost(value) for value in line["step_efficiency"]],
+                  marker="os^Dv<>P"[place % 8], markersize=5, markerfacecolor="none",
+                  linestyle=["-", "--", "-.", ":"][place % 4], linewidth=1.5, color=colour,
+                  label=line["policy"])
+        bounds_of_lanes = line.get("lane_total_bound", [])
+        if show_bounds and bounds_of_lanes and None not in bounds_of_lanes:
+            axis.plot(line["x"], [lost(value) for value in bounds_of_lanes], marker="_",
+                      linestyle="none", markersize=13, color=INK, zorder=3,
+                      label=f"least with the records\nof {line['policy']}'s lanes")
+    axis.set_xscale("log", base=2)
     ticks = lines[0]["x"]
     axis.set_xticks(ticks)
     axis.set_xticklabels([str(tick) for tick in ticks])
+    axis.set_yscale("log")
+    axis.set_ylim(*range_of_lost(corpus))
+    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
     axis.minorticks_off()
-    axis.set_ylim(top=1.005)
     axis.set_xlabel(label)
-    axis.set_ylabel("step efficiency")
+    axis.set_ylabel("time lost (1 - step efficiency)")
     axis.set_title(title)
-    axis.legend(fontsize=7.5)
+    axis.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.45, -0.19), ncol=2)
     return figure
 
 
@@ -162,22 +193,31 @@ def lengths(corpus):
     axis.bar(edges[:-1], [100 * count / total for count in counts],
              width=[b - a for a, b in zip(edges, edges[1:])], align="edge", color="#2f6f9f",
              edgecolor="white", linewidth=0.5, label="records")
-    axis.step(edges[:-1], [100 * part / tokens for part in work], where="post", color="#e08e2b",
-              linewidth=1.6, label="tokens")
-    top = axis.get_ylim()[1]
+    axis.stairs([100 * part / tokens for part in work], edges, color="#e08e2b", linewidth=1.6,
+                label="tokens")
+    # Room above the bars for what the boundaries are called.
+    top = axis.get_ylim()[1] * 1.3
+    axis.set_ylim(0, top)
     boundary = corpus["unbalanceable_tokens"]
     if boundary:
         axis.axvline(boundary, color="#d64545", linewidth=1.2)
-        axis.text(boundary, top, " costs more than\n a mean pack", color="#d64545", va="top",
-                  fontsize=8)
-    axis.axvline(corpus["capacity_tokens"], color=INK, linewidth=1.2, linestyle="--")
-    axis.text(corpus["capacity_tokens"], top * 0.72, " capacity of a\n micro-batch", va="top",
-              fontsize=8)
+        axis.text(boundary, top * 0.98, "costs more than \na mean pack ", color="#d64545",
+                  va="top", ha="right", fontsize=8)
+    capacity = corpus["capacity_tokens"]
     axis.set_xscale("log")
-    axis.set_xlim(first, max(last, corpus["capacity_tokens"]) * 1.6)
+    if capacity <= 1.2 * last:
+        axis.axvline(capacity, color=INK, linewidth=1.2, linestyle="--")
+        axis.text(capacity, top * 0.98, "capacity of a \nmicro-batch ", va="top", ha="right",
+                  fontsize=8)
+        axis.set_xlim(first, last * 1.25)
+    else:
+        # The axis ends with the records, not where none are.
+        axis.set_title(f"capacity of a micro-batch: {capacity:,} tokens, beyond the axis",
+                       loc="right", fontsize=8, fontweight="normal", pad=10)
+        axis.set_xlim(first, last * 1.25)
     axis.set_xlabel("tokens of a record")
     axis.set_ylabel("%")
-    axis.set_title("Record lengths and the two boundaries")
+    axis.set_title("Record lengths and the two boundaries", pad=10)
     axis.legend(fontsize=8, loc="upper left")
     return figure
 
@@ -247,17 +287,17 @@ def section(corpus, folder, number):
     pictures = [
         save(heat_maps(corpus, own or policies), folder, prefix + "-ranks"),
         save(step_times(corpus, colours), folder, prefix + "-steps"),
-        save(curves(corpus["over_ranks"], colours, "Against ranks", "ranks"), folder,
+        save(curves(corpus, "over_ranks", colours, "Against ranks", "ranks"), folder,
              prefix + "-over-ranks"),
-        save(curves(corpus["over_lookahead"], colours, "Against lookahead",
+        save(curves(corpus, "over_lookahead", colours, "Against lookahead",
                     "steps of lookahead"), folder, prefix + "-over-lookahead"),
     ]
     displacement = ""
     if corpus["over_displacement"]:
-        displacement = save(curves(corpus["over_displacement"], colours,
+        displacement = save(curves(corpus, "over_displacement", colours,
                                    "Against the displacement bound",
-                                   "most steps that a record is held back"), folder,
-                            prefix + "-over-displacement")
+                                   "most steps that a record is held back", show_bounds=True),
+                            folder, prefix + "-over-displacement")
     histogram = save(lengths(corpus), folder, prefix + "-lengths")
     facts = (f'{corpus["records"]:,} records, {corpus["tokens"]:,} tokens, the longest '
              f'{corpus["max_tokens"]:,}; {corpus["infeasible_records"]:,} above the capacity, '
@@ -273,10 +313,35 @@ def section(corpus, folder, number):
 its reddest cell: uniform columns waste nothing, whatever their colour.</figcaption></figure>
 <div class="grid"><figure>{pictures[1]}</figure><figure>{pictures[2]}</figure>
 <figure>{pictures[3]}</figure><figure>{displacement}</figure></div>
+<p class="facts">{notes_on_curves(corpus)}</p>
 <figure>{histogram}<figcaption>Records right of the red line cost more than a pack's fair share:
 they can only be aligned, not balanced. Those right of the dashed line fit no
 micro-batch.</figcaption></figure>
 </section>"""
+
+
+def notes_on_curves(corpus):
+    """How many steps the points stand for, and what sets a floor under them."""
+    text = "Lower is better. "
+    counts = {}
+    for line in corpus["over_ranks"]:
+        for ranks, steps, warmup in zip(line["x"], line.get("steps", []), line.get("warmup", [])):
+            counts.setdefault(ranks, (steps, set()))[1].add(warmup)
+    if len({steps for steps, _ in counts.values()}) > 1:
+        text += ("With more ranks a step averages over more of them, and fewer are simulated: "
+                 + ", ".join(f"{steps:,} steps at {ranks:,} ranks (after "
+                             + " or ".join(f"{warmup:,}" for warmup in sorted(warmups)) + ")"
+                             for ranks, (steps, warmups) in counts.items()) + ". ")
+        if any(len(warmups) > 1 for _, warmups in counts.values()):
+            text += ("The shorter warm-up is that of policies that remember no more than a window. ")
+    if any(value is not None for line in corpus["over_displacement"]
+           for value in line.get("lane_total_bound", [])):
+        text += ("The bars against the displacement bound: the least that can be lost when every "
+                 "lane keeps the records that it delivered in the measured steps. A policy on its "
+                 "bar has nothing left to align; what remains is how much more the heaviest lane "
+                 "delivered, which shrinks with more steps and differs a little from bound to bound, as "
+                 "other records then fall into those steps.")
+    return text
 
 
 STYLE = """

@@ -59,6 +59,7 @@ struct arguments {
   bool sweep = false;
   lanepack_programs::sweep_options sweeping;
   lanepack_programs::report_options report;
+  bool wide = false;
   bool json = false;
 };
 
@@ -126,7 +127,7 @@ void compare(std::span<row> rows, const lanepack_programs::prepared_corpus& corp
 }
 
 exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& corpora,
-                           const arguments& args, const lanepack_programs::experiment& what) {
+                           const arguments& args, lanepack_programs::experiment what) {
   const lanepack_programs::sweep_options& sweeping = args.sweeping;
   for (const std::uint32_t ranks : sweeping.ranks) {
     if (ranks == 0) lanepack::detail::throw_invalid_option("--sweep-ranks", "0", "at least 1");
@@ -140,6 +141,9 @@ exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& 
                                            std::to_string(sweeping.wanted_efficiency),
                                            "more than 0 and at most 1");
   }
+  what.log = std::make_shared<lanepack_programs::run_log>(
+      corpora.size() * sweeping.ranks.size() * sweeping.lookaheads.size() * args.policies.size(),
+      true);
   const std::vector<lanepack_programs::sweep_line> lines =
       lanepack_programs::run_sweep(corpora, args.policies, what, sweeping);
   if (args.json) {
@@ -154,21 +158,9 @@ exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& 
   return exit_code::ok;
 }
 
-/// The script that draws: installed beside the programs, or in the source tree.
-std::string report_script() {
-  std::error_code failed;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (!failed) {
-    const std::filesystem::path installed =
-        program.parent_path().parent_path() / "share" / "lanepack" / "report.py";
-    if (std::filesystem::exists(installed, failed)) return installed.string();
-  }
-  return LANEPACK_REPORT_SCRIPT;
-}
-
 /// Writes the data of the report and draws it.
 std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus>& corpora,
-                              const arguments& args, const lanepack_programs::experiment& what) {
+                              const arguments& args, lanepack_programs::experiment what) {
   for (const std::uint32_t ranks : args.report.ranks) {
     if (ranks == 0) lanepack::detail::throw_invalid_option("--report-ranks", "0", "at least 1");
   }
@@ -181,6 +173,12 @@ std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus
   if (failed) {
     lanepack::detail::throw_file_error(args.report.folder, "create the folder", failed.value());
   }
+  const lanepack_programs::report_drawer drawer =
+      lanepack_programs::find_report_drawer(args.report.folder);
+  // Simulating takes minutes; whoever has to install something first wants to know it now.
+  if (!drawer.problem.empty()) std::fputs(("warning: " + drawer.problem + "\n").c_str(), stderr);
+  what.log = std::make_shared<lanepack_programs::run_log>(
+      corpora.size() * lanepack_programs::report_simulations(policies, what, args.report), true);
   std::vector<row> rows;
   nlohmann::ordered_json data;
   data["version"] = LANEPACK_VERSION_STRING;
@@ -208,7 +206,7 @@ std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus
   const std::string text = data.dump() + "\n";
   file.append(std::as_bytes(std::span(text.data(), text.size())));
   file.commit();
-  lanepack_programs::draw_report(args.report.folder, report_script());
+  lanepack_programs::draw_report(args.report.folder, drawer);
   std::fputs(("report: " + args.report.folder + "/index.html\n").c_str(), stderr);
   return rows;
 }
@@ -229,7 +227,7 @@ exit_code run(command_line& line) {
   app.add_option("--lengths", args.lengths,
                  "Record lengths (.npy or raw little-endian u32), or any corpus; several allowed")
       ->required()
-      ->type_name("FILE...");
+      ->type_name("FILE");
   app.add_option("--ranks", args.ranks, "Data-parallel ranks");
   app.add_option("--records-per-rank", args.records_per_rank, "Records of a rank in a step");
   app.add_option("--lanes", args.lanes,
@@ -245,7 +243,7 @@ exit_code run(command_line& line) {
              "; baselines that plan a step with all its lengths, each at its best capacity: " +
              baseline_list() + "; 'baselines' for all of these")
       ->delimiter(',')
-      ->type_name("NAME,...");
+      ->type_name("NAME");
   args.policy.add_to(app);
   app.add_option("--steps", args.steps, "Steps measured");
   app.add_option("--warmup", args.warmup, "Steps before them that are not measured");
@@ -291,6 +289,7 @@ exit_code run(command_line& line) {
                  "Step efficiency that suffices")
       ->needs(sweep);
   lanepack_programs::add_corpus_options(app, args.reading);
+  app.add_flag("--wide", args.wide, "Print all columns, however narrow the terminal is");
   app.add_flag("--json", args.json, "Print a JSON array instead of a table");
   line.parse();
 
@@ -349,16 +348,30 @@ exit_code run(command_line& line) {
       }
       continue;
     }
+    const std::span<const lanepack::named_policy> known = lanepack::policies();
+    if (policy != lanepack::auto_policy &&
+        std::none_of(known.begin(), known.end(),
+                     [&](const lanepack::named_policy& each) { return each.name == policy; })) {
+      lanepack::detail::throw_invalid_option("--policy", lanepack::detail::quoted(policy),
+                                             "one of " +
+                                                 lanepack_programs::plan_arguments::policy_list() +
+                                                 ", " + baseline_list() + " or baselines");
+    }
     options.policy = policy;
     lanepack::validate(options);
   }
   lanepack_programs::print_advice(options);
 
-  const lanepack_programs::experiment what{.plan = options,
-                                           .simulation = simulation,
-                                           .baseline = baseline_options,
-                                           .estimator = estimator,
-                                           .records_per_rank = args.records_per_rank};
+  const bool has_reference =
+      std::find(args.policies.begin(), args.policies.end(), "sequential") != args.policies.end();
+  const lanepack_programs::experiment what{
+      .plan = options,
+      .simulation = simulation,
+      .baseline = baseline_options,
+      .estimator = estimator,
+      .records_per_rank = args.records_per_rank,
+      .log = std::make_shared<lanepack_programs::run_log>(
+          args.lengths.size() * (args.policies.size() + (has_reference ? 0 : 1)))};
   std::vector<lanepack_programs::loaded_corpus> corpora;
   for (const std::string& path : args.lengths) {
     corpora.push_back({corpus_name(path), lanepack_programs::read_lengths(path, args.reading)});
@@ -383,7 +396,7 @@ exit_code run(command_line& line) {
     for (const row& entry : rows) all.push_back(lanepack_programs::to_json(entry, facts));
     std::fputs((all.dump(2) + "\n").c_str(), stdout);
   } else {
-    lanepack_programs::print_table(rows, facts);
+    lanepack_programs::print_table(rows, facts, args.wide);
   }
   return exit_code::ok;
 }

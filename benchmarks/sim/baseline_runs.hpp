@@ -35,10 +35,11 @@ inline std::uint64_t tuning_steps(std::uint64_t step_records, std::uint32_t wind
 }
 
 /// Tunes the capacity on the first steps of the run, then simulates all of it.
+/// @param label           Of the progress bar.
 /// @param options         What concerns all baselines, with the user's capacity.
 /// @param largest_record  Tokens of the longest record after padding.
 /// @param simulation      The cluster; its capacity is replaced by the tuned one.
-inline baseline_run simulate_baseline(const std::string& corpus,
+inline baseline_run simulate_baseline(const std::string& label,
                                       const std::shared_ptr<const lanepack::candidate_feed>& feed,
                                       const lanepack::named_baseline& baseline,
                                       const lanepack::baseline_options& options,
@@ -48,7 +49,6 @@ inline baseline_run simulate_baseline(const std::string& corpus,
   const std::uint64_t step_records =
       std::uint64_t{schedule.lanes()} * schedule.run(0).records_per_pack;
   const lanepack::any_policy policy = baseline.make_policy(step_records);
-  const std::string label = corpus + " " + std::string(baseline.name);
   lanepack::baseline_options tuned = options;
   {
     progress_bar bar(label + " capacity");

@@ -15,6 +15,7 @@
 
 #include "sim/baseline_runs.hpp"
 #include "sim/rows.hpp"
+#include "sim/run_log.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/progress.hpp"
 
@@ -28,6 +29,7 @@ struct experiment {
   lanepack::baseline_options baseline;
   lanepack::any_estimator estimator;
   std::uint32_t records_per_rank = 0;
+  std::shared_ptr<run_log> log;
 
   /// The same with another number of ranks, one lane a rank.
   [[nodiscard]] experiment at_ranks(std::uint32_t ranks) const {
@@ -114,24 +116,26 @@ std::vector<prepared_experiment> prepare_each(const loaded_corpus& corpus, const
 
 /// Simulates one policy or baseline by name.
 inline row run_policy(const prepared_corpus& corpus, const std::string& policy, experiment what) {
+  const std::string label = what.log->begin(corpus.name + " " + policy);
   row out;
   out.corpus = corpus.name;
   out.policy = policy;
   out.infeasible_records = corpus.infeasible_records;
   out.unbalanceable_records = corpus.unbalanceable_records;
   if (const lanepack::named_baseline* baseline = lanepack::find_baseline(policy)) {
-    baseline_run run = simulate_baseline(corpus.name, corpus.feed, *baseline, what.baseline,
+    baseline_run run = simulate_baseline(label, corpus.feed, *baseline, what.baseline,
                                          corpus.largest_record, what.simulation);
     out.result = std::move(run.result);
     out.tuned_capacity_tokens = run.capacity_tokens;
     out.coordinated = baseline->coordinated;
+    what.log->end();
     return out;
   }
   what.plan.policy = policy;
   const lanepack::policy_choice choice = lanepack::choose_policy(what.plan, *corpus.feed);
   if (choice.policy != policy) out.policy += " (" + choice.policy + ")";
-  print_choice(choice);
-  progress_bar bar(corpus.name + " " + policy);
+  what.log->note(corpus.name, choice);
+  progress_bar bar(label);
   what.simulation.progress = bar.callback();
   out.result = lanepack::simulate(
       corpus.feed, lanepack::make_policy(what.plan, *corpus.feed),
@@ -139,6 +143,8 @@ inline row run_policy(const prepared_corpus& corpus, const std::string& policy, 
                                    lanepack::counts_for(what.simulation.sync),
                                    std::make_shared<lanepack::any_estimator>(what.estimator)),
       what.simulation);
+  bar.finish();
+  what.log->end();
   return out;
 }
 

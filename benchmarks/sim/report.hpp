@@ -7,12 +7,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -84,29 +85,125 @@ inline std::uint64_t unbalanceable_tokens(const lanepack::any_estimator& estimat
   return low;
 }
 
+/// Steps after which a policy is as it will stay, where it remembers no more than its window.
+constexpr std::uint64_t settling_steps = 128;
+
+/// Fewer steps where there are more ranks than in the experiment, so that a simulation does not
+/// take longer in proportion: each step then averages over more ranks. What is saved is partly
+/// spent on steps that are not measured, so that a cold start does not weigh more.
+inline experiment at_ranks_with_fewer_steps(const experiment& base, std::uint32_t ranks) {
+  constexpr std::uint64_t fewest_measured = 64;
+  experiment out = base.at_ranks(ranks);
+  if (ranks <= base.simulation.ranks) return out;
+  lanepack::simulation_options& simulation = out.simulation;
+  const std::uint64_t steps = base.simulation.steps;
+  simulation.steps =
+      std::min(steps, std::max(fewest_measured, steps / (ranks / base.simulation.ranks)));
+  simulation.warmup_steps =
+      std::max(simulation.warmup_steps, std::min(settling_steps, steps - simulation.steps));
+  out.plan.steps = lanepack::saturating_add(simulation.steps, simulation.warmup_steps);
+  return out;
+}
+
+/// A shorter warm-up for policies that need no longer one, where fewer steps are measured.
+inline experiment with_short_warmup(experiment what, const experiment& base,
+                                    const std::string& policy) {
+  if (what.simulation.steps < base.simulation.steps &&
+      (policy == "sequential" || policy == "window" || policy == "replicated")) {
+    what.simulation.warmup_steps = std::min(what.simulation.warmup_steps, settling_steps);
+  }
+  return what;
+}
+
 /// Step efficiency of every policy over the values of one parameter.
-template <class Values, class Change>
+/// @param known  Rows that were simulated with the experiment as it is.
+/// @param here   The value of the parameter in those, or none.
+template <class Value, class Change>
 nlohmann::ordered_json curve(const loaded_corpus& corpus, const std::vector<std::string>& policies,
-                             const experiment& base, const Values& values, const char* name,
-                             const Change& change) {
+                             const experiment& base, const std::vector<Value>& values,
+                             const char* name, const std::map<std::string, row>& known,
+                             std::optional<Value> here, const Change& change) {
   nlohmann::ordered_json out = nlohmann::json::array();
   if (policies.empty()) return out;
-  const std::vector<prepared_experiment> prepared =
-      prepare_each(corpus, base, values, name, change);
   for (const std::string& policy : policies) {
     nlohmann::ordered_json line;
     line["policy"] = policy;
     line["x"] = values;
-    line["step_efficiency"] = nlohmann::json::array();
-    line["time_efficiency"] = nlohmann::json::array();
-    for (const prepared_experiment& each : prepared) {
-      const row result = run_policy(each.corpus, policy, each.what);
-      line["step_efficiency"].push_back(result.result.step_efficiency);
-      line["time_efficiency"].push_back(result.result.time_efficiency);
+    for (const char* key :
+         {"step_efficiency", "time_efficiency", "lane_total_bound", "steps", "warmup"}) {
+      line[key] = nlohmann::json::array();
     }
     out.push_back(std::move(line));
   }
+  // One value at a time: what is prepared for it is large where ranks are many.
+  for (const Value value : values) {
+    const experiment changed = change(base, value);
+    std::optional<prepared_corpus> prepared;
+    for (nlohmann::ordered_json& line : out) {
+      const std::string policy = line["policy"];
+      const experiment what = with_short_warmup(changed, base, policy);
+      row result;
+      if (here == value) {
+        result = known.at(policy);
+      } else {
+        if (!prepared) {
+          prepared = prepare(corpus, changed);
+          prepared->name += std::string(" ") + name + "=" + std::to_string(value);
+        }
+        result = run_policy(*prepared, policy, what);
+      }
+      line["step_efficiency"].push_back(result.result.step_efficiency);
+      line["time_efficiency"].push_back(result.result.time_efficiency);
+      line["lane_total_bound"].push_back(number_or_null(result.result.lane_total_bound));
+      line["steps"].push_back(what.simulation.steps);
+      line["warmup"].push_back(what.simulation.warmup_steps);
+    }
+  }
   return out;
+}
+
+/// The policies of the curves: lanepack's own, and of those the ones that delay records.
+struct curve_policies {
+  std::vector<std::string> own;
+  std::vector<std::string> delaying;
+
+  explicit curve_policies(const std::vector<std::string>& policies) {
+    for (const std::string& policy : policies) {
+      if (lanepack::find_baseline(policy) != nullptr) continue;
+      own.push_back(policy);
+      if (policy != "sequential" && policy != "window") delaying.push_back(policy);
+    }
+  }
+};
+
+/// Where the experiment itself lies on the curves; none where it has other lanes than they have.
+struct curve_origin {
+  std::optional<std::uint32_t> ranks;
+  std::optional<std::uint32_t> lookahead;
+  std::optional<std::uint64_t> displacement;
+
+  explicit curve_origin(const experiment& what) {
+    if (what.plan.lanes == what.simulation.ranks) ranks = what.simulation.ranks;
+    lookahead = what.plan.lookahead_steps;
+    displacement = what.plan.max_displacement_steps != 0
+                       ? what.plan.max_displacement_steps
+                       : std::uint64_t{32} * what.plan.lookahead_steps;
+  }
+};
+
+/// Simulations of one corpus's report.
+inline std::uint64_t report_simulations(const std::vector<std::string>& policies,
+                                        const experiment& what, const report_options& options) {
+  const curve_policies curves(policies);
+  const curve_origin origin(what);
+  const auto others = [](const auto& values, const auto& here) {
+    return static_cast<std::uint64_t>(
+        std::count_if(values.begin(), values.end(), [&](auto value) { return here != value; }));
+  };
+  return policies.size() +
+         curves.own.size() *
+             (others(options.ranks, origin.ranks) + others(options.lookaheads, origin.lookahead)) +
+         curves.delaying.size() * others(options.displacements, origin.displacement);
 }
 
 /// All that the report shows of one corpus.
@@ -132,27 +229,24 @@ inline nlohmann::ordered_json report_corpus(const loaded_corpus& corpus,
     out["lengths"].push_back({bucket.first, bucket.last, bucket.records});
   }
   out["policies"] = nlohmann::json::array();
+  std::map<std::string, row> known;
   for (const std::string& policy : policies) {
     pictured_row pictured = run_pictured(prepared, policy, what, options.shown_steps);
+    known[policy] = pictured.result;
     rows.push_back(std::move(pictured.result));
     out["policies"].push_back(std::move(pictured.pictures));
   }
 
-  std::vector<std::string> own;
-  std::vector<std::string> delaying;
-  for (const std::string& policy : policies) {
-    if (lanepack::find_baseline(policy) != nullptr) continue;
-    own.push_back(policy);
-    if (policy != "sequential" && policy != "window") delaying.push_back(policy);
-  }
-  out["over_ranks"] =
-      curve(corpus, own, what, options.ranks, "ranks",
-            [](const experiment& base, std::uint32_t ranks) { return base.at_ranks(ranks); });
+  const curve_policies curves(policies);
+  const curve_origin origin(what);
+  out["over_ranks"] = curve(corpus, curves.own, what, options.ranks, "ranks", known, origin.ranks,
+                            at_ranks_with_fewer_steps);
   out["over_lookahead"] = curve(
-      corpus, own, what, options.lookaheads, "lookahead",
+      corpus, curves.own, what, options.lookaheads, "lookahead", known, origin.lookahead,
       [](const experiment& base, std::uint32_t lookahead) { return base.at_lookahead(lookahead); });
   out["over_displacement"] = curve(
-      corpus, delaying, what, options.displacements, "displacement",
+      corpus, curves.delaying, what, options.displacements, "displacement", known,
+      origin.displacement,
       [](const experiment& base, std::uint64_t bound) { return base.at_displacement(bound); });
   return out;
 }
@@ -173,25 +267,62 @@ inline int run_command(std::vector<std::string> words) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-/// Draws what lies in the folder: a page and its pictures.
-/// @param script  Path of report.py.
-/// @throws lanepack::state_error if no Python with matplotlib is found or the script fails.
-inline void draw_report(const std::string& folder, const std::string& script) {
-  const std::array<std::string, 2> candidates = {"python3", "/usr/bin/python3"};
-  for (const std::string& python : candidates) {
+/// What draws the report.
+struct report_drawer {
+  std::string script;
+  std::string python;
+  /// Why nothing can be drawn here, and what to do; empty where it can.
+  std::string problem;
+};
+
+/// The script beside the program, in the share folder of its prefix, or in the source tree that it
+/// was built from; and a Python with matplotlib.
+inline report_drawer find_report_drawer(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<fs::path> places;
+  std::error_code failed;
+  if (const fs::path program = fs::read_symlink("/proc/self/exe", failed); !failed) {
+    places.push_back(program.parent_path() / "report.py");
+    places.push_back(program.parent_path().parent_path() / "share" / "lanepack" / "report.py");
+  }
+  places.emplace_back(LANEPACK_REPORT_SCRIPT);
+  report_drawer out;
+  for (const fs::path& place : places) {
+    if (out.script.empty() && fs::exists(place, failed)) out.script = place.string();
+  }
+  if (out.script.empty()) {
+    out.problem = "found no report.py, which draws the report, expected it at";
+    for (const fs::path& place : places) out.problem += " " + place.string();
+    out.problem += "; once you have it, 'python3 report.py " + folder + "' draws it";
+    return out;
+  }
+  for (const char* python : {"python3", "/usr/bin/python3"}) {
     constexpr const char* probe =
         "import importlib.util, sys; sys.exit(importlib.util.find_spec('matplotlib') is None)";
-    if (run_command({python, "-c", probe}) != 0) continue;
-    const int status = run_command({python, script, folder});
-    if (status == 0) return;
-    lanepack::detail::throw_state_error("the report's script: found exit status " +
-                                        std::to_string(status) + " of " + python + " " + script +
-                                        ", expected 0; its data is in " + folder + "/report.json");
+    if (run_command({python, "-c", probe}) == 0) {
+      out.python = python;
+      return out;
+    }
   }
+  out.problem =
+      "found no python3 with matplotlib, which draws the report; install it (Debian and Ubuntu: "
+      "python3-matplotlib), or draw it later or elsewhere: 'python3 " +
+      out.script + " " + folder + "'";
+  return out;
+}
+
+/// Draws what lies in the folder: a page and its pictures.
+/// @throws lanepack::state_error if there is nothing to draw with or the script fails.
+inline void draw_report(const std::string& folder, const report_drawer& drawer) {
+  if (!drawer.problem.empty()) {
+    lanepack::detail::throw_state_error("the report is not drawn, its data is in " + folder +
+                                        "/report.json: " + drawer.problem);
+  }
+  const int status = run_command({drawer.python, drawer.script, folder});
+  if (status == 0) return;
   lanepack::detail::throw_state_error(
-      "found no python3 with matplotlib, which draws the report (Debian and Ubuntu: "
-      "python3-matplotlib); its data is in " +
-      folder + "/report.json, and 'python3 " + script + " " + folder + "' draws it");
+      "the report's script: found exit status " + std::to_string(status) + " of " + drawer.python +
+      " " + drawer.script + ", expected 0; its data is in " + folder + "/report.json");
 }
 
 }  // namespace lanepack_programs

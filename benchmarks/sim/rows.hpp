@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -119,8 +120,28 @@ inline nlohmann::ordered_json to_json(const row& line, const run_facts& facts) {
   return out;
 }
 
+/// `text` in lines of at most `width` characters, those after the first indented.
+inline std::string folded(const std::string& text, std::size_t width, std::size_t indent) {
+  std::string out;
+  std::size_t column = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (column != 0 && column + 1 + end - at > width) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column != 0) {
+      out += ' ';
+      ++column;
+    }
+    out += text.substr(at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  return out + "\n";
+}
+
 /// What the table cannot show in a cell: capacities of baselines, corpora that no balance can help.
-inline void print_notes(const std::vector<row>& rows, const run_facts& facts) {
+inline void print_notes(const std::vector<row>& rows, const run_facts& facts, std::size_t width) {
   for (std::size_t i = 0; i < rows.size();) {
     const std::string& corpus = rows[i].corpus;
     std::string tuned;
@@ -134,68 +155,157 @@ inline void print_notes(const std::vector<row>& rows, const run_facts& facts) {
     }
     std::string text;
     if (!tuned.empty()) {
-      text += corpus +
-              ": each baseline at the capacity, up to the one given, at which it was "
-              "fastest on the first steps: " +
-              tuned + "\n";
+      text += folded(corpus +
+                         ": each baseline at the capacity, up to the one given, at which it was "
+                         "fastest on the first steps: " +
+                         tuned,
+                     width, 2);
     }
     if (reachable < 0.99) {
-      text +=
+      text += folded(
           corpus + ": so heavy are single records that no assignment of " +
-          std::to_string(facts.lookahead) + " steps passes " + fixed(reachable, 3) +
-          "; a longer lookahead, more records\n  a rank or another policy for outliers (a lower "
-          "capacity) would help\n";
+              std::to_string(facts.lookahead) + " steps passes " + fixed(reachable, 3) +
+              "; a longer lookahead, more records a rank or another policy for outliers (a lower "
+              "capacity) would help",
+          width, 2);
     }
     std::fputs(text.c_str(), stdout);
   }
 }
 
-/// All rows, and what their columns mean.
-inline void print_table(const std::vector<row>& rows, const run_facts& facts) {
-  text_table table({"corpus", "policy", "efficiency", "step b.", "window b.", "lane b.",
-                    "time eff.", "rel. time", "rank cv", "cv less", "in-step cv", "less", "fill",
-                    "displaced", "buffered", "too long", "heavy"});
-  table.set_align(1, text_table::align::left);
-  for (const row& line : rows) {
-    const lanepack::simulation_result& r = line.result;
-    table.add_row(
-        {line.corpus, line.policy, fixed(r.step_efficiency, 4), fixed(r.step_bound, 4),
-         fixed(r.window_bound, 4), r.lane_total_bound ? fixed(*r.lane_total_bound, 4) : "-",
-         fixed(r.time_efficiency, 4),
-         line.relative_step_time ? fixed(*line.relative_step_time, 4) : "-",
-         fixed(r.rank_cost_cv, 4), fixed(100 * line.cv_reduction, 1) + "%",
-         fixed(r.within_step_cv, 4), fixed(100 * line.within_step_cv_reduction, 1) + "%",
-         fixed(r.bin_fill, 3), std::to_string(r.max_displacement_steps),
-         std::to_string(r.peak_buffered_records_per_rank), std::to_string(line.infeasible_records),
-         std::to_string(line.unbalanceable_records)});
+/// A column of the table.
+struct column {
+  const char* heading;
+  /// What it means, for the legend.
+  std::string meaning;
+  std::function<std::string(const row&)> cell;
+};
+
+/// The columns beside the policy, the most important first.
+/// @param with_time  A coordinated baseline ran, so that step times can be compared.
+inline std::vector<column> table_columns(const run_facts& facts, bool with_time) {
+  std::vector<column> out;
+  out.push_back({"efficiency", "mean over ranks / slowest rank, of cost, over all steps",
+                 [](const row& line) { return fixed(line.result.step_efficiency, 4); }});
+  out.push_back({"possible",
+                 "the most that efficiency can be with the records of every " +
+                     std::to_string(facts.lookahead) + " steps together",
+                 [](const row& line) { return fixed(line.result.window_bound, 4); }});
+  if (with_time) {
+    out.push_back({"rel. time",
+                   "step time for the same work / that of the fastest coordinated baseline",
+                   [](const row& line) {
+                     return line.relative_step_time ? fixed(*line.relative_step_time, 4) : "-";
+                   }});
   }
-  std::fputs(table.text(style_of(STDOUT_FILENO)).c_str(), stdout);
-  std::fputs(
-      ("efficiency: mean over ranks / slowest rank, of cost, over all steps; time eff.: with "
-       "micro-batches\nand their overhead. step b., window b., lane b.: the most that efficiency "
-       "can "
-       "be, whatever the\nassignment, with the same records in every step, in every " +
-       std::to_string(facts.lookahead) +
-       " steps, in every lane. Where step b. is\nbelow 1, single records outweigh a rank's share, "
-       "and only moving records between steps helps; where\nwindow b. is too, only a longer "
-       "lookahead or another policy for outliers. rel. time: step time for the\nsame work over "
-       "that "
-       "of the fastest coordinated baseline here. rank cv: variability of a rank's cost a\nstep, "
-       "'less' against sequential; in-step: only within a step, the part that costs time. "
-       "displaced:\nmost steps that a record was held back. too long: records above the capacity. "
-       "heavy: records that\ncost more than a mean rank's step.\n")
-          .c_str(),
-      stdout);
+  out.push_back({"time eff.", "efficiency of time, with micro-batches and their overhead",
+                 [](const row& line) { return fixed(line.result.time_efficiency, 4); }});
+  out.push_back({"spread", "deviation of a rank's cost from its step's mean / that mean",
+                 [](const row& line) { return fixed(line.result.within_step_cv, 4); }});
+  out.push_back({"held back", "steps that a record waited at most", [](const row& line) {
+                   return std::to_string(line.result.max_displacement_steps);
+                 }});
+  out.push_back({"buffered", "records that a rank held at most", [](const row& line) {
+                   return std::to_string(line.result.peak_buffered_records_per_rank);
+                 }});
+  out.push_back(
+      {"spread cut", "by how much spread is below that of sequential",
+       [](const row& line) { return fixed(100 * line.within_step_cv_reduction, 1) + "%"; }});
+  out.push_back({"same step", "the most that efficiency can be with the same records in every step",
+                 [](const row& line) { return fixed(line.result.step_bound, 4); }});
+  out.push_back(
+      {"own lanes", "the most that it can be with the records of every lane", [](const row& line) {
+         return line.result.lane_total_bound ? fixed(*line.result.lane_total_bound, 4) : "-";
+       }});
+  out.push_back({"rank cv", "variability of a rank's cost over all steps and ranks",
+                 [](const row& line) { return fixed(line.result.rank_cost_cv, 4); }});
+  out.push_back({"rank cv cut", "by how much that is below that of sequential",
+                 [](const row& line) { return fixed(100 * line.cv_reduction, 1) + "%"; }});
+  out.push_back({"bin fill", "tokens of a micro-batch / capacity",
+                 [](const row& line) { return fixed(line.result.bin_fill, 3); }});
+  return out;
+}
+
+/// The rows, a table for each corpus, in columns that fit; and once what the columns mean.
+/// @param wide  Print all columns.
+inline void print_table(const std::vector<row>& rows, const run_facts& facts, bool wide) {
+  const std::size_t width = line_width(STDOUT_FILENO, 100);
+  const auto is_uncoordinated = [](const row& line) {
+    return line.tuned_capacity_tokens.has_value() && !line.coordinated;
+  };
+  const bool with_time = std::any_of(rows.begin(), rows.end(), [](const row& line) {
+    return line.relative_step_time.has_value();
+  });
+  std::vector<column> columns = table_columns(facts, with_time);
+  const auto name_of = [&](const row& line) {
+    return line.policy + (with_time && is_uncoordinated(line) ? " *" : "");
+  };
+  // All tables have the same columns: as many as fit in each.
+  std::size_t taken = std::string("policy").size();
+  for (const row& line : rows) taken = std::max(taken, columns_of(name_of(line)));
+  std::size_t shown = 0;
+  for (; shown < columns.size(); ++shown) {
+    std::size_t cells = columns_of(columns[shown].heading);
+    for (const row& line : rows) cells = std::max(cells, columns_of(columns[shown].cell(line)));
+    taken += 2 + cells;
+    if (!wide && taken > width) break;
+  }
+  const std::size_t left_out = columns.size() - shown;
+  columns.resize(shown);
+
+  std::string text;
+  bool any_uncoordinated = false;
+  for (std::size_t i = 0; i < rows.size();) {
+    const row& first = rows[i];
+    std::string title = first.corpus + ": " + std::to_string(facts.ranks) + " ranks x " +
+                        std::to_string(facts.records_per_rank) + " records, lookahead " +
+                        std::to_string(facts.lookahead) + ", " +
+                        std::to_string(first.result.steps) + " steps";
+    if (first.infeasible_records != 0) {
+      title += ", " + std::to_string(first.infeasible_records) + " records above the capacity";
+    }
+    if (first.unbalanceable_records != 0) {
+      title += ", " + std::to_string(first.unbalanceable_records) +
+               " records that cost more than a rank's mean step";
+    }
+    text += folded(title, width, 2);
+    std::vector<std::string> headings = {"policy"};
+    for (const column& each : columns) headings.emplace_back(each.heading);
+    text_table table(std::move(headings));
+    for (; i < rows.size() && rows[i].corpus == first.corpus; ++i) {
+      std::vector<std::string> cells = {name_of(rows[i])};
+      for (const column& each : columns) cells.push_back(each.cell(rows[i]));
+      table.add_row(std::move(cells));
+      any_uncoordinated = any_uncoordinated || is_uncoordinated(rows[i]);
+    }
+    text += table.text(style_of(STDOUT_FILENO)) + "\n";
+  }
+  for (const column& each : columns) {
+    const std::string name = each.heading;
+    text +=
+        folded(name + std::string(12 - std::min<std::size_t>(name.size(), 11), ' ') + each.meaning,
+               width, 12);
+  }
+  if (with_time && any_uncoordinated) {
+    text += folded(
+        "* does not count as coordinated: it draws records of like length into a step, which "
+        "changes what a step learns from, and knows no lengths of other ranks; so its relative "
+        "time may be below 1",
+        width, 2);
+  }
+  if (left_out != 0) {
+    text +=
+        folded("--wide prints " + std::to_string(left_out) + " more columns, --json all", width, 2);
+  }
   if (facts.sync == "microbatch") {
-    std::fputs(
+    text += folded(
         "Ranks run equally many micro-batches: as many as the rank that needs most. Where every "
-        "rank "
-        "plans\nall packs it knows that number; a policy that knows its own lanes only has to be "
-        "given "
-        "one\n(--micro-batches), or agree on one integer a step.\n",
-        stdout);
+        "rank plans all packs it knows that number; a policy that knows its own lanes only has to "
+        "be given one (--micro-batches), or agree on one integer a step.",
+        width, 2);
   }
-  print_notes(rows, facts);
+  std::fputs(text.c_str(), stdout);
+  print_notes(rows, facts, width);
 }
 
 }  // namespace lanepack_programs

@@ -20,11 +20,13 @@ class policy_arguments {
   /// Registers the options; the object must outlive the parser.
   void add_to(CLI::App& app) {
     app.add_option("--max-displacement", max_displacement_,
-                   "Most steps that a record may be held back; 0: 32 x lookahead");
+                   "Most steps that a record may be held back; 0: 32 x lookahead")
+        ->default_str("32 x lookahead");
     app.add_option("--max-step-tokens-ratio", max_step_tokens_ratio_,
                    "Most tokens expected in a step, over the mean step; 0: no limit");
     app.add_option("--max-step-cost-ratio", max_step_cost_ratio_,
-                   "Most cost expected in a step, over the mean step; 0: no limit");
+                   "Most cost expected in a step, over the mean step; 0: no limit")
+        ->default_str("no limit");
     app.add_option("--histogram", histogram_,
                    "Policies plan by these lengths rather than by the corpus: JSON "
                    "{\"lengths\": [[tokens, count], ...]}")

@@ -54,12 +54,23 @@ class command_line {
 
   /// Fills the variables bound to the options. Leaves through `run_program` on `--help`,
   /// `--version` and bad usage, so call it inside the body.
-  void parse() { app_.parse(argc_, argv_); }
+  void parse() {
+    hide_void_defaults();
+    app_.parse(argc_, argv_);
+  }
 
  private:
   static std::string file_name(std::string_view path) {
     const std::size_t slash = path.rfind('/');
     return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  }
+
+  /// What must be given has no default, and an empty list is none.
+  void hide_void_defaults() {
+    for (CLI::Option* option : app_.get_options()) {
+      const std::string& shown = option->get_default_str();
+      if (option->get_required() || shown == "[]" || shown == "\"\"") option->default_str("");
+    }
   }
 
   /// Breaks text between words so that it fits 80 columns.

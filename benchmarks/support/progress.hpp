@@ -20,7 +20,7 @@ namespace lanepack_programs {
 
 /// When a progress bar is drawn.
 enum class progress_mode {
-  /// Where stderr is a terminal.
+  /// A bar where stderr is a terminal, plain lines elsewhere.
   automatic,
   always,
   never,
@@ -30,7 +30,8 @@ enum class progress_mode {
 enum class progress_unit { count, bytes };
 
 /// Draws how far long work is: share, amount, rate and time left. It appears only once the work has
-/// taken a moment, redraws at most ten times a second and wipes its line at the end.
+/// taken a moment, redraws at most ten times a second and wipes its line at the end. Where stderr
+/// is no terminal, work that takes long gets a plain line every ten seconds.
 /// @thread_safety  Any number of threads may report.
 class progress_bar {
  public:
@@ -62,10 +63,12 @@ class progress_bar {
    public:
     state(std::string label, progress_unit unit, progress_mode mode)
         : label_(std::move(label)), unit_(unit), style_(style_of(STDERR_FILENO)) {
-      active_ =
-          mode == progress_mode::always || (mode == progress_mode::automatic && style_.is_terminal);
+      active_ = mode != progress_mode::never;
+      plain_ = mode == progress_mode::automatic && !style_.is_terminal;
       start_ = clock::now();
-      next_draw_ = mode == progress_mode::always ? start_ : start_ + std::chrono::milliseconds(300);
+      next_draw_ = mode == progress_mode::always ? start_
+                   : plain_                      ? start_ + between_lines
+                                                 : start_ + std::chrono::milliseconds(300);
     }
 
     void report(std::uint64_t done, std::uint64_t total) {
@@ -73,8 +76,14 @@ class progress_bar {
       const std::lock_guard lock(mutex_);
       const clock::time_point now = clock::now();
       if (finished_ || now < next_draw_) return;
+      const double seconds = std::chrono::duration<double>(now - start_).count();
+      if (plain_) {
+        next_draw_ = now + between_lines;
+        print_line(done, total, seconds);
+        return;
+      }
       next_draw_ = now + std::chrono::milliseconds(100);
-      draw(done, total, std::chrono::duration<double>(now - start_).count());
+      draw(done, total, seconds);
     }
 
     void finish() noexcept {
@@ -87,6 +96,15 @@ class progress_bar {
     }
 
    private:
+    static constexpr std::chrono::seconds between_lines{10};
+
+    void print_line(std::uint64_t done, std::uint64_t total, double seconds) const {
+      const std::string line = label_ + ": " + amount(done) + " of " + amount(total) + ", " +
+                               short_time(seconds) + " so far\n";
+      std::fputs(line.c_str(), stderr);
+      std::fflush(stderr);
+    }
+
     void draw(std::uint64_t done, std::uint64_t total, double seconds) {
       done = done < total ? done : total;
       const double share =
@@ -122,6 +140,7 @@ class progress_bar {
     progress_unit unit_;
     text_style style_;
     bool active_ = false;
+    bool plain_ = false;
     bool drawn_ = false;
     bool finished_ = false;
     clock::time_point start_;

@@ -57,6 +57,17 @@ inline text_style style_of(int descriptor) {
   return style;
 }
 
+/// Characters of a line of the stream behind `descriptor`: COLUMNS of the environment where it is a
+/// number of at least 20, else the terminal's, else `otherwise`.
+inline std::size_t line_width(int descriptor, std::size_t otherwise) {
+  if (const char* columns = std::getenv("COLUMNS"); columns != nullptr) {
+    const std::size_t width = std::strtoul(columns, nullptr, 10);
+    if (width >= 20) return width;
+  }
+  const text_style style = style_of(descriptor);
+  return style.is_terminal ? style.width : otherwise;
+}
+
 /// `value` with a comma between groups of three digits.
 inline std::string with_commas(std::uint64_t value) {
   std::string text = std::to_string(value);

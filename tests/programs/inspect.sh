@@ -35,7 +35,8 @@ expect 0 'loss tokens +11 ' "$inspect" small.jsonl --targets none
   printf '{"tokens": [1]}\n{"tokens": [1,]}\n{"tokens": [-1]}\n\n'
   printf '{"input_ids": [5], "labels": [6]}\nno json\n'
 } >bad.jsonl
-expect 3 'lanepack-inspect: 4 problems, the first: bad.jsonl, line 2, byte 30' "$inspect" bad.jsonl
+expect 3 'lanepack-inspect: bad.jsonl: 4 problems' "$inspect" bad.jsonl
+[ "$(grep -c 'line 2, byte 30' output.txt)" = 1 ] || fail "a problem is not said once: $(cat output.txt)"
 for line in 'line 3, .*tokens\[0\]: found -1' 'line 5, .*labels\[0\]: found 6, expected -100' \
   'line 6, .*malformed JSON'; do
   grep -qE "$line" output.txt || fail "no line with '$line' in $(cat output.txt)"
@@ -50,7 +51,8 @@ expect 3 'records +4$' "$inspect" bad.jsonl small.jsonl
 
 # nanoGPT: u16 without a header; 50256 ends a document.
 printf '\001\000\002\000\120\304\003\000\120\304' >nano.bin
-expect 3 'type of the tokens' "$inspect" nano.bin
+expect 3 'token_file_options::type.*--dtype u16' "$inspect" nano.bin
+[ "$(wc -l <output.txt)" = 1 ] || fail "said more than once: $(cat output.txt)"
 expect 0 'records +2$' "$inspect" nano.bin --dtype u16
 expect 0 'records +2$' "$inspect" nano.bin --dtype uint16 --eot 2 --eot-place first
 expect 2 'dtype.*float32' "$inspect" nano.bin --dtype float32

@@ -45,3 +45,20 @@ for bad in "--max-step-tokens-ratio 1" "--max-step-cost-ratio 0.5" "--max-displa
     fail "$bad was accepted"
   fi
 done
+
+# The table fits: the important columns, all of them with --wide, and the legend once.
+table="$sim --lengths $lengths/gsm8k_train.u32 $lengths/math_5k.u32 --ranks 4 --steps 8"
+COLUMNS=80 LC_ALL=C $table >table.txt
+awk 'length($0) > 80 { exit 1 }' table.txt || fail "the table is wider than 80: $(cat table.txt)"
+[ "$(grep -c '^policy ' table.txt)" = 2 ] || fail "not a table for each corpus: $(cat table.txt)"
+[ "$(grep -c '^efficiency ' table.txt)" = 1 ] || fail "the legend is not there once"
+grep -q 'rel\. time' table.txt && fail "relative times without a baseline"
+grep -q 'bin fill' table.txt && fail "a narrow table has all columns"
+COLUMNS=80 $table --wide >table.txt
+grep -q 'bin fill' table.txt || fail "--wide does not print all columns"
+# A misspelt policy: all that would do, baselines too.
+expect 2 'calendar.*pooled_lpt.*or baselines' "$sim" --lengths "$lengths/gsm8k_train.u32" --policy foo
+expect 0 'max-displacement UINT.*32 x lookahead' "$sim" --help
+grep -qE 'REQUIRED' output.txt || fail "no required option: $(cat output.txt)"
+grep -qE '=0 REQUIRED|=\[\]' output.txt && fail "defaults that are none: $(cat output.txt)"
+exit 0

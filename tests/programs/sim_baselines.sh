@@ -59,10 +59,14 @@ cmp default.json level.json || fail "level is not the rule of --sync microbatch"
 $run --sync microbatch --policy window --micro-batches 3 --json >three.json
 holds "three micro-batches a step" "$(value window micro_batches_per_step three.json) == 3"
 
-$run --policy window,pooled_mffd >table.txt
-for text in 'window b\.' 'rel\. time' 'fastest coordinated' 'pooled_mffd [0-9]+$'; do
+COLUMNS=200 $run --policy window,pooled_mffd >table.txt
+for text in 'possible' 'rel\. time' 'fastest coordinated' 'pooled_mffd [0-9]+$'; do
   grep -qE "$text" table.txt || fail "the table does not say '$text'"
 done
+# What is no coordinated baseline is marked, and the mark explained.
+$run --policy window,pooled_lpt,length_grouped >table.txt
+grep -q '^length_grouped \*' table.txt || fail "length_grouped has no mark: $(cat table.txt)"
+grep -q '^\* does not count as coordinated' table.txt || fail "the mark is not explained"
 # Records above the capacity can be cut into chunks, and baselines do not cut.
 chunks="$run --capacity-tokens 2048 --infeasible chunk"
 $chunks --policy window --sync microbatch --json >chunks.json

@@ -21,7 +21,8 @@ tr -d ' \n' <sweep.json | tr '{' '\n' | awk -F'[:,}]' '
     if (e < 0.9) found = "null"
     if (k == 16 && found != said) exit 1
   }' || fail "the smallest lookahead is not that of the figures"
-$run --policy window --sweep --sweep-ranks 2 --sweep-lookahead 1,4 >sweep.txt
+$run --policy window --sweep --sweep-ranks 2 --sweep-lookahead 1,4 >sweep.txt 2>err.txt
+grep -q '^2 simulations$' err.txt || fail "does not say how much there is to do: $(cat err.txt)"
 grep -q 'K=4' sweep.txt || fail "no column for a lookahead"
 
 for wrong in "--sweep --sweep-lookahead 4,1" "--sweep --sweep-ranks 0" \

@@ -103,8 +103,13 @@ namespace detail {
       ", expected a Megatron-LM .bin/.idx, a token file of llm.c, lengths as .npy or .u32";
   if (path.ends_with(".bin")) {
     expected = ", expected " + megatron_prefix(path) +
-               ".idx beside it (Megatron-LM), the header of llm.c, or the option that says the "
-               "type of the tokens (nanoGPT)";
+               ".idx beside it (Megatron-LM), the header of llm.c, or for tokens without a header "
+               "(nanoGPT) their type: token_file_options::type = token_type::u16, --dtype u16 of "
+               "the programs";
+  } else if (starts_with(file, "{")) {
+    expected +=
+        "; this looks like JSON Lines, which open_any_corpus of lanepack/json.hpp (component json) "
+        "reads";
   }
   throw_file_error_at(path, 0, "found " + first_bytes_text(file) + expected);
 }

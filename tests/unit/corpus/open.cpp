@@ -93,11 +93,17 @@ TEST_CASE("corpus: what is no corpus is described", "[corpus]") {
   write_file(scratch.path("a.txt"), "hello");
   write_file(scratch.path("a.bin"), "hello");
   write_file(scratch.path("empty"), "");
+  write_file(scratch.path("c.jsonl"), R"({"tokens": [1]})");
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path("a.txt"))); }),
                ContainsSubstring("a.txt, byte 0: found a file that starts with the bytes "
                                  "68 65 6c 6c 6f, expected a Megatron-LM"));
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path("a.bin"))); }),
-               ContainsSubstring("a.idx beside it") && ContainsSubstring("nanoGPT"));
+               ContainsSubstring("a.idx beside it") && ContainsSubstring("nanoGPT") &&
+                   ContainsSubstring("token_file_options::type") &&
+                   ContainsSubstring("--dtype u16"));
+  REQUIRE_THAT(
+      message_of([&] { static_cast<void>(open_corpus(scratch.path("c.jsonl"))); }),
+      ContainsSubstring("JSON Lines") && ContainsSubstring("open_any_corpus of lanepack/json.hpp"));
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path("empty"))); }),
                ContainsSubstring("found an empty file"));
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path("missing"))); }),
