@@ -361,7 +361,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
                                               std::uint64_t{2} * options_.plan.lookahead_steps);
     const bool once = options_.plan.rule == epoch_end::drop_last;
-    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
+    // A small part of a mixture comes as often as its weight says.
+    const std::uint64_t repeats = options_.plan.mixture ? records
+                                  : once                ? 1
+                                                        : 1 + ceil_div(span, n);
     worst_case_chunks worst;
     const auto add = [](worst_case_step& step, std::uint64_t count, std::uint64_t tokens) {
       step.records += count;
@@ -370,11 +373,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     };
     std::uint64_t left = records;
     const std::vector<length_bucket> buckets = summary.histogram.buckets();
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
-      if (!feed_->selection().limits.keeps(bucket->first)) continue;
-      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
+    for (std::size_t i = buckets.size(); i > 0; --i) {
+      const length_bucket& bucket = buckets[i - 1];
+      if (!feed_->selection().limits.keeps(bucket.first)) continue;
+      const std::uint64_t longest = std::min(bucket.last, summary.max_tokens);
       const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
-      const std::uint64_t all = saturating_mul(bucket->records, repeats);
+      const std::uint64_t all = saturating_mul(bucket.records, repeats);
       const std::uint64_t count = std::min(left, all);
       left -= count;
       const bool cut = feed_->selection().limits.chunks() && longest > capacity();
@@ -386,7 +390,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       } else {
         add(worst.whole, count, tokens);
       }
-      if (!cut || bucket->first <= capacity()) {
+      if (!cut || bucket.first <= capacity()) {
         add(worst.uncut, std::min(records - worst.uncut.records, all), tokens);
       }
     }
