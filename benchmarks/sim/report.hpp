@@ -97,8 +97,10 @@ inline experiment at_ranks_with_fewer_steps(const experiment& base, std::uint32_
   if (ranks <= base.simulation.ranks) return out;
   lanepack::simulation_options& simulation = out.simulation;
   const std::uint64_t steps = base.simulation.steps;
-  simulation.steps =
-      std::min(steps, std::max(fewest_measured, steps / (ranks / base.simulation.ranks)));
+  // Half as many for four times the ranks: figures of heavy tails need more than equal records.
+  std::uint64_t fewer = steps;
+  for (std::uint32_t times = ranks / base.simulation.ranks; times >= 4; times /= 4) fewer /= 2;
+  simulation.steps = std::min(steps, std::max(fewest_measured, fewer));
   simulation.warmup_steps =
       std::max(simulation.warmup_steps, std::min(settling_steps, steps - simulation.steps));
   out.plan.steps = lanepack::saturating_add(simulation.steps, simulation.warmup_steps);
