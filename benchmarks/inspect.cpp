@@ -434,7 +434,7 @@ void print_lengths(const lanepack::corpus_summary& summary, const text_style& st
   text_style narrower = style;
   narrower.width = std::min<std::size_t>(style.width, 120) - 2;
   indent(bar_chart(bars, narrower));
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 void print_problems(const problem_list& problems, const std::string& path) {
@@ -450,7 +450,7 @@ void print_problems(const problem_list& problems, const std::string& path) {
   if (problems.count > problems.first.size()) {
     text += "  problem: and " + with_commas(problems.count - problems.first.size()) + " more\n";
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 void print_report(const report& out, const text_style& style) {
@@ -495,10 +495,10 @@ void print_report(const report& out, const text_style& style) {
       line("outside", with_commas(out.tokens->outside) + " tokens are not in the vocabulary");
     }
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
   if (out.summary && out.summary->records != 0) print_lengths(*out.summary, style);
   if (out.problems.count != 0) {
-    std::fputs("\n", stdout);
+    print("\n");
     print_problems(out.problems, out.path);
   }
 }
@@ -550,20 +550,17 @@ void add_options(command_line& line, inspect_options& options) {
       ->required()
       ->type_name("")
       ->default_str("");
-  app.add_option("--capacity-tokens", options.capacity_tokens,
-                 "Say how many records and tokens lie above this length")
-      ->check(at_least(1))
+  add_number(app, "--capacity-tokens", options.capacity_tokens,
+             "Say how many records and tokens lie above this length", {.least = 1})
       ->type_name("N");
   app.add_flag("--tokens", options.read_tokens,
                "Read all tokens: range of ids, unreadable records");
-  app.add_option("--vocabulary", options.vocabulary,
-                 "Read all tokens and report ids that are not below this")
-      ->check(at_least(1))
+  add_number(app, "--vocabulary", options.vocabulary,
+             "Read all tokens and report ids that are not below this", {.least = 1})
       ->type_name("N");
   app.add_flag("--refresh", options.refresh, "Make the summary again, even if a saved one fits");
   app.add_flag("--no-cache", options.no_cache, "Neither read nor write summaries and line indices");
-  app.add_option("--max-problems", options.max_problems, "Problems that are listed")
-      ->check(at_least(1))
+  add_number(app, "--max-problems", options.max_problems, "Problems that are listed", {.least = 1})
       ->type_name("N");
   app.add_flag("--json", options.json, "Print a JSON array with an object for each PATH");
   app.add_flag_callback(
@@ -599,13 +596,10 @@ int main(int argc, char** argv) {
         all.push_back(to_json(out));
         continue;
       }
-      if (i != 0) std::fputs("\n", stdout);
+      if (i != 0) print("\n");
       print_report(out, style);
     }
-    if (options.json) {
-      using handler = nlohmann::ordered_json::error_handler_t;
-      std::fputs((all.dump(2, ' ', false, handler::replace) + "\n").c_str(), stdout);
-    }
+    if (options.json) print(json_text(all, 2) + "\n");
     return has_problems ? exit_code::bad_data : exit_code::ok;
   });
 }

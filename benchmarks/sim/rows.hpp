@@ -16,6 +16,7 @@
 
 #include <lanepack/sim.hpp>
 
+#include "support/output.hpp"
 #include "support/table.hpp"
 #include "support/terminal.hpp"
 
@@ -146,7 +147,7 @@ inline void print_notes(const std::vector<row>& rows, const run_facts& facts) {
           "; a longer lookahead, more records\n  a rank or another policy for outliers (a lower "
           "capacity) would help\n";
     }
-    std::fputs(text.c_str(), stdout);
+    print(text);
   }
 }
 
@@ -169,31 +170,28 @@ inline void print_table(const std::vector<row>& rows, const run_facts& facts) {
          std::to_string(r.peak_buffered_records_per_rank), std::to_string(line.infeasible_records),
          std::to_string(line.unbalanceable_records)});
   }
-  std::fputs(table.text(style_of(STDOUT_FILENO)).c_str(), stdout);
-  std::fputs(
-      ("efficiency: mean over ranks / slowest rank, of cost, over all steps; time eff.: with "
-       "micro-batches\nand their overhead. step b., window b., lane b.: the most that efficiency "
-       "can "
-       "be, whatever the\nassignment, with the same records in every step, in every " +
-       std::to_string(facts.lookahead) +
-       " steps, in every lane. Where step b. is\nbelow 1, single records outweigh a rank's share, "
-       "and only moving records between steps helps; where\nwindow b. is too, only a longer "
-       "lookahead or another policy for outliers. rel. time: step time for the\nsame work over "
-       "that "
-       "of the fastest coordinated baseline here. rank cv: variability of a rank's cost a\nstep, "
-       "'less' against sequential; in-step: only within a step, the part that costs time. "
-       "displaced:\nmost steps that a record was held back. too long: records above the capacity. "
-       "heavy: records that\ncost more than a mean rank's step.\n")
-          .c_str(),
-      stdout);
+  print(table.text(style_of(STDOUT_FILENO)));
+  print(
+      "efficiency: mean over ranks / slowest rank, of cost, over all steps; time eff.: with "
+      "micro-batches\nand their overhead. step b., window b., lane b.: the most that efficiency "
+      "can "
+      "be, whatever the\nassignment, with the same records in every step, in every " +
+      std::to_string(facts.lookahead) +
+      " steps, in every lane. Where step b. is\nbelow 1, single records outweigh a rank's share, "
+      "and only moving records between steps helps; where\nwindow b. is too, only a longer "
+      "lookahead or another policy for outliers. rel. time: step time for the\nsame work over "
+      "that "
+      "of the fastest coordinated baseline here. rank cv: variability of a rank's cost a\nstep, "
+      "'less' against sequential; in-step: only within a step, the part that costs time. "
+      "displaced:\nmost steps that a record was held back. too long: records above the capacity. "
+      "heavy: records that\ncost more than a mean rank's step.\n");
   if (facts.sync == "microbatch") {
-    std::fputs(
+    print(
         "Ranks run equally many micro-batches: as many as the rank that needs most. Where every "
         "rank "
         "plans\nall packs it knows that number; a policy that knows its own lanes only has to be "
         "given "
-        "one\n(--micro-batches), or agree on one integer a step.\n",
-        stdout);
+        "one\n(--micro-batches), or agree on one integer a step.\n");
   }
   print_notes(rows, facts);
 }
