@@ -191,16 +191,18 @@ demo() {
 
   say "A corpus out of lanepack's own sources: a record a paragraph, a token a byte, Megatron-LM files"
   mkdir -p "$dir/corpus"
-  show "$bin/lanepack-make-corpus" "$root" "$corpus"
+  show "$bin/lanepack-make-corpus" "$root" "$corpus" --paragraphs
   say "What it holds"
   show "$bin/lanepack-inspect" "$corpus.bin"
   say "The plan of its first steps: every pack has the same number of records and nearly the same cost"
-  show "$bin/lanepack-plan" --corpus "$corpus.bin" --world 2 --rank all --lanes 4 --records-per-pack 8 \
-    --lookahead 8 --policy window --seed 1 --steps 2
+  show "$bin/lanepack-plan" --corpus "$corpus.bin" --world 2 --rank all --lanes 4 --records-per-pack 16 \
+    --policy replicated --seed 1 --steps 2
   say "The loop of a trainer over it"
   show "$bin/example_twenty_lines" "$corpus.bin"
   say "A cluster of 64 ranks on record lengths of real corpora: work per rank, before and after"
-  show "$bin/lanepack-sim" --policy sequential,window --steps 160 --lengths "$root"/examples/lengths/*.u32
+  cd "$root/examples/lengths" || exit 1
+  show "$bin/lanepack-sim" --policy sequential,window,replicated --steps 160 --lengths ./*.u32
+  cd "$root" || exit 1
   say "Done. The programs are in $bin; each has --help."
 }
 

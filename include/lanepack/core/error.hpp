@@ -82,6 +82,13 @@ class data_error : public error {
   data_location where_;
 };
 
+/// A file that was cut short, written to, replaced or removed after it was opened: none of its
+/// records can be trusted any more.
+class file_changed : public data_error {
+ public:
+  using data_error::data_error;
+};
+
 /// A call that the object's state or a saved state does not allow.
 class state_error : public error {
  public:

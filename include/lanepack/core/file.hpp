@@ -322,9 +322,9 @@ class input_file {
       detail::throw_file_error_at(path_, offset,
                                   "cannot read the file: " + detail::system_message(errno));
     }
-    detail::throw_file_error_at(path_, offset,
-                                "the file ends here, expected " + std::to_string(identity_.size) +
-                                    " bytes: it was cut short after it was opened");
+    throw file_changed({.path = path_, .byte_offset = offset, .record = {}, .line = {}},
+                       "the file ends here, expected " + std::to_string(identity_.size) +
+                           " bytes: it was cut short after it was opened");
   }
 
   joined join(std::span<const file_range> ranges, std::size_t first) const {
@@ -430,17 +430,19 @@ class input_file {
 
   [[noreturn]] LANEPACK_COLD void throw_changed(const file_identity& now) const {
     if (now.size != identity_.size) {
-      detail::throw_file_error_at(path_, std::min(now.size, identity_.size),
-                                  "found a file of " + std::to_string(now.size) +
-                                      " bytes, expected " + std::to_string(identity_.size) +
-                                      ": it changed after it was opened");
+      throw file_changed({.path = path_,
+                          .byte_offset = std::min(now.size, identity_.size),
+                          .record = {},
+                          .line = {}},
+                         "found a file of " + std::to_string(now.size) + " bytes, expected " +
+                             std::to_string(identity_.size) + ": it changed after it was opened");
     }
-    detail::throw_data_error(
-        {.path = path_, .byte_offset = {}, .record = {}, .line = {}},
-        now == identity_
-            ? std::string("the file was deleted or replaced after it was opened")
-            : "found a file changed at " + std::to_string(now.mtime_ns) + " ns, expected " +
-                  std::to_string(identity_.mtime_ns) + " ns: it was written after it was opened");
+    throw file_changed({.path = path_, .byte_offset = {}, .record = {}, .line = {}},
+                       now == identity_
+                           ? std::string("the file was deleted or replaced after it was opened")
+                           : "found a file changed at " + std::to_string(now.mtime_ns) +
+                                 " ns, expected " + std::to_string(identity_.mtime_ns) +
+                                 " ns: it was written after it was opened");
   }
 
   std::string path_;

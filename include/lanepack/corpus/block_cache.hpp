@@ -69,6 +69,7 @@ class block_cache {
   /// @param max_bytes  Memory for blocks; more than that is not kept.
   block_cache(std::uint64_t blocks, std::uint64_t max_bytes)
       : table_(static_cast<std::size_t>(max_bytes >= sizeof(Block) ? blocks : 0)),
+        holds_all_(max_bytes / sizeof(Block) >= blocks),
         left_(static_cast<std::int64_t>(
             std::min<std::uint64_t>(max_bytes / sizeof(Block), std::uint64_t{1} << 62))) {}
   block_cache(const block_cache&) = delete;
@@ -76,6 +77,9 @@ class block_cache {
   ~block_cache() {
     for (const auto& entry : table_) delete entry.load(std::memory_order_relaxed);
   }
+
+  /// True if no block will ever be turned away.
+  [[nodiscard]] bool holds_all() const noexcept { return holds_all_; }
 
   /// The block, or nullptr where it is not kept.
   [[nodiscard]] const Block* find(std::uint64_t index) const noexcept {
@@ -104,6 +108,7 @@ class block_cache {
 
  private:
   mutable std::vector<std::atomic<const Block*>> table_;
+  bool holds_all_;
   mutable std::atomic<std::int64_t> left_;
 };
 

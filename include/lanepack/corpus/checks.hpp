@@ -43,12 +43,15 @@ inline void check_record(record_id id, std::uint64_t size) {
   if (id >= size) throw_no_such_record(id, size);
 }
 
+/// Whether the range is in a record of `length` tokens and the mask fits.
+[[nodiscard]] inline bool read_fits(const record_read& read, std::uint64_t length) noexcept {
+  return read.first_token <= length && read.tokens.size() <= length - read.first_token &&
+         (read.loss_mask.empty() || read.loss_mask.size() == read.tokens.size());
+}
+
 /// @throws state_error  The range is not in a record of `length` tokens or the mask does not fit.
 inline void check_read(const record_read& read, std::uint64_t length) {
-  if (read.first_token > length || read.tokens.size() > length - read.first_token ||
-      (!read.loss_mask.empty() && read.loss_mask.size() != read.tokens.size())) {
-    throw_no_such_range(read, length);
-  }
+  if (!read_fits(read, length)) throw_no_such_range(read, length);
 }
 
 /// Loss tokens of a record of `tokens` tokens that are all to be predicted: the first cannot be.

@@ -232,6 +232,10 @@ class megatron_index {
     }
   }
 
+  /// True if every entry is kept once it was read and checked, so that no later change of the file
+  /// goes unseen.
+  [[nodiscard]] bool keeps_all() const noexcept { return cache_.holds_all(); }
+
   /// Digest of all lengths, read with all threads.
   [[nodiscard]] digest128 digest_lengths(unsigned threads) const {
     constexpr std::uint64_t chunk_sequences = std::uint64_t{1} << 18;
@@ -452,6 +456,9 @@ class megatron_documents {
     return known != nullptr ? known->first[document % block::records] : direct(document);
   }
 
+  /// As `megatron_index::keeps_all`.
+  [[nodiscard]] bool keeps_all() const noexcept { return cache_.holds_all(); }
+
   [[nodiscard]] token_extent extent(std::uint64_t document) const {
     const std::uint64_t first = first_sequence(document);
     const std::uint64_t last = first_sequence(document + 1);
@@ -571,6 +578,7 @@ class megatron_source {
       for (std::size_t i = 0; i < ids.size(); ++i) {
         out[i] = detail::unmasked_shape(extent(ids[i]).tokens);
       }
+      check_index();
       return;
     }
     // Random ids miss the caches: asking for a few records ahead lets the misses overlap.
@@ -579,6 +587,7 @@ class megatron_source {
       if (i + ahead < ids.size()) self_->index.prefetch_length(ids[i + ahead]);
       out[i] = detail::unmasked_shape(self_->index.length(ids[i]));
     }
+    check_index();
   }
 
   /// @throws state_error  An id or a range is not in the corpus.
@@ -595,9 +604,14 @@ class megatron_source {
       }
       detail::check_record(reads[i].id, size());
       const token_extent where = extent(reads[i].id);
-      detail::check_read(reads[i], where.tokens);
+      if (!detail::read_fits(reads[i], where.tokens)) {
+        // Planned by what the index said before it changed.
+        self_->index.file().check_unchanged();
+        detail::check_read(reads[i], where.tokens);
+      }
       wanted[i] = {(where.start + reads[i].first_token) * bytes, reads[i].tokens, reads[i].id};
     }
+    check_index();
     read_tokens(self_->bin, type(), wanted);
     detail::fill_loss_masks(reads);
   }
@@ -641,6 +655,7 @@ class megatron_source {
         documents.emplace(index, options);
         records = documents->size();
       }
+      keeps_all = index.keeps_all() && (!documents || documents->keeps_all());
     }
 
     megatron_options options;
@@ -649,12 +664,19 @@ class megatron_source {
     detail::megatron_index index;
     std::uint64_t records;
     std::optional<detail::megatron_documents> documents;
+    bool keeps_all = false;
     detail::lazy_digest fingerprint;
   };
 
   static const megatron_options& checked(const megatron_options& options) {
     if (options.threads == 0) detail::throw_invalid_option("threads", "0", "at least 1");
     return options;
+  }
+
+  /// Throws if the index changed, where entries may have been read that are not kept. An entry that
+  /// is kept was checked when it was read.
+  void check_index() const {
+    if (!self_->keeps_all) self_->index.file().check_unchanged();
   }
 
   [[nodiscard]] const detail::megatron_header& header() const { return self_->index.header(); }

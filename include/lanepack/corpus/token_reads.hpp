@@ -117,7 +117,7 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
 [[noreturn]] LANEPACK_COLD inline void rethrow_with_record(const data_error& failure,
                                                            std::span<const token_read> sorted) {
   data_location where = failure.where();
-  if (where.record || !where.byte_offset || sorted.empty()) throw failure;
+  if (where.record || !where.byte_offset || sorted.empty()) throw;
   const std::string text =
       std::string(failure.what()).substr(std::strlen(data_error(where, "").what()));
   auto at = std::upper_bound(
@@ -129,6 +129,9 @@ inline void read_wide_tokens(const input_file& file, token_type type, const toke
     --at;
   }
   where.record = at->record;
+  if (dynamic_cast<const file_changed*>(&failure) != nullptr) {
+    throw file_changed(std::move(where), text);
+  }
   throw_data_error(std::move(where), text);
 }
 

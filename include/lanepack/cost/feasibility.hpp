@@ -126,6 +126,9 @@ struct feasibility_options {
   empty_policy empty = empty_policy::fail;
 };
 
+/// The most chunks that a record may be cut into: each is a micro-batch of its own.
+inline constexpr std::uint64_t max_record_chunks = std::uint64_t{1} << 16;
+
 /// What a record's length means against the limits.
 enum class record_fit : std::uint8_t {
   /// It fits a micro-batch.
@@ -145,6 +148,14 @@ class feasibility {
     const auto require_multiple = [](const char* name, std::uint32_t found) {
       if (found == 0) detail::throw_invalid_option(name, "0", "at least 1");
     };
+    const auto require_known = [](const char* name, const char* found, unsigned number) {
+      if (*found == '?') {
+        detail::throw_invalid_option(name, std::to_string(number), "one of its named values");
+      }
+    };
+    require_known("infeasible", to_string(options_.infeasible),
+                  static_cast<unsigned>(options_.infeasible));
+    require_known("empty", to_string(options_.empty), static_cast<unsigned>(options_.empty));
     require_multiple("record_multiple", options_.record_multiple);
     require_multiple("total_multiple", options_.total_multiple);
     const std::uint64_t capacity =
@@ -206,18 +217,27 @@ class feasibility {
     if (found == record_fit::infeasible && options_.infeasible == infeasible_policy::fail) {
       throw_infeasible(tokens, where);
     }
-    if (found == record_fit::infeasible && chunks()) check_positions(tokens, where);
+    if (found == record_fit::infeasible && chunks()) check_chunks(tokens, where);
     if (found == record_fit::empty && options_.empty == empty_policy::fail) throw_empty(where);
   }
 
  private:
-  void check_positions(std::uint64_t tokens, const data_location& where) const {
+  void check_chunks(std::uint64_t tokens, const data_location& where) const {
     const std::uint64_t longest =
         largest_feasible_record(int32_tokens, options_.record_multiple, options_.total_multiple);
-    if (tokens <= longest) return;
-    detail::throw_data_error(where, "found " + std::to_string(tokens) +
-                                        " tokens, expected at most " + std::to_string(longest) +
-                                        ", the range of positions, also with infeasible = chunk");
+    if (tokens > longest) {
+      detail::throw_data_error(where, "found " + std::to_string(tokens) +
+                                          " tokens, expected at most " + std::to_string(longest) +
+                                          ", the range of positions, also with infeasible = chunk");
+    }
+    const std::uint64_t chunks = ceil_div(tokens, largest_record_);
+    if (chunks > max_record_chunks) {
+      detail::throw_data_error(
+          where, "found a record of " + std::to_string(tokens) + " tokens, which is " +
+                     std::to_string(chunks) + " chunks of " + std::to_string(largest_record_) +
+                     ", expected at most " + std::to_string(max_record_chunks) +
+                     "; a larger capacity_tokens makes fewer");
+    }
   }
 
   static constexpr std::uint64_t int32_tokens = std::numeric_limits<std::int32_t>::max();

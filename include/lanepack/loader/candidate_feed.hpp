@@ -10,11 +10,13 @@
 #include <limits>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/cost/concept.hpp>
@@ -93,6 +95,15 @@ class candidate_feed {
   }
 
  private:
+  /// A record that the limits leave out is not in the domain, unless the source contradicts the
+  /// summary that the domain was made from.
+  [[noreturn]] LANEPACK_COLD void fail_not_selected(record_id id, std::uint64_t tokens) const {
+    detail::throw_data_error(
+        {.path = source_.describe(), .byte_offset = {}, .record = id, .line = {}},
+        "found " + std::to_string(tokens) + " tokens, expected 1 to " +
+            std::to_string(selection_.limits.largest_record()) + " as the summary says");
+  }
+
   void complete(std::uint64_t first, std::span<candidate> out, scratch& memory) const {
     const std::size_t count = out.size();
     memory.ids.resize(count);
@@ -100,7 +111,11 @@ class candidate_feed {
     memory.costs.resize(count);
     for (std::size_t i = 0; i < count; ++i) memory.ids[i] = memory.arrivals[i].record.id;
     source_.shapes(memory.ids, memory.shapes);
-    for (record_shape& shape : memory.shapes) shape = selection_.delivered(shape);
+    for (std::size_t i = 0; i < count; ++i) {
+      record_shape& shape = memory.shapes[i];
+      if (!selection_.limits.keeps(shape.tokens)) fail_not_selected(memory.ids[i], shape.tokens);
+      shape = selection_.delivered(shape);
+    }
     estimator_.costs(memory.shapes, memory.costs);
     for (std::size_t i = 0; i < count; ++i) {
       const arrival& from = memory.arrivals[i];

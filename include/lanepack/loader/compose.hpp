@@ -120,6 +120,11 @@ inline void validate(const plan_options& options) {
                               std::to_string(summary.records) + " records, expected " +
                               std::to_string(source.size()));
   }
+  if (source.fingerprint() != summary.fingerprint) {
+    detail::throw_state_error("the summary is of another corpus: found the fingerprint " +
+                              summary.fingerprint.hex() + ", expected " +
+                              source.fingerprint().hex() + ", that of " + source.describe());
+  }
   if (detail::plans_all_lanes(options) && !source.traits().has_all_shapes) {
     detail::throw_invalid_option(
         "policy", options.policy,

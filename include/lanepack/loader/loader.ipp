@@ -15,6 +15,7 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -128,7 +129,15 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   }
 
   /// Where the run stands after the last step that was handed out.
-  [[nodiscard]] run_state state() const { return with_properties(*stands_at_); }
+  [[nodiscard]] run_state state() const {
+    if (stands_at_ == nullptr) {
+      throw_state_error(
+          "where the run stands is known after the first step: the policy has a memory, and the "
+          "steps before start_step = " +
+          std::to_string(options_.start_step) + " are planned only then");
+    }
+    return with_properties(*stands_at_);
+  }
 
   [[nodiscard]] run_state with_properties(const run_state& from) const {
     run_state state = from;
@@ -194,6 +203,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   static constexpr std::size_t most_planned_ahead = 4 * most_read_together;
   static constexpr std::size_t fewest_planned_ahead = 2 * most_read_together;
 
+  /// Windows that are lived through without looking whether the loader was stopped.
+  static constexpr std::uint64_t windows_between_looks = 256;
+
   static loader_options checked(loader_options options, const source_traits& source) {
     if (!source.has_payload) {
       throw_invalid_option("source", "a table of lengths",
@@ -245,7 +257,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     } else {
       planner_.start_at(options_.start_step);
     }
-    stands_at_ = std::make_shared<const run_state>(planner_.state());
+    run_state state = planner_.state();
+    // Unless the steps before still have to be lived through.
+    if (state.next_step == planner_.next_step()) {
+      stands_at_ = std::make_shared<const run_state>(std::move(state));
+    }
   }
 
   static std::vector<lane_index> lanes_of(const lane_ownership& ownership) {
@@ -280,39 +296,29 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     return ring;
   }
 
-  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run.
+  /// A fixed number of micro-batches must not fail on one rank alone in the middle of a run, be it
+  /// where a rank has a lane less or a pack fewer records.
   void check_worst_case(const corpus_summary& summary) const {
     if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
-    const std::uint64_t records = records_per_rank();
-    const std::uint64_t n = feed_->selection().domain.size();
-    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
-    // often as a lookahead spans epochs; padding repeats records too.
-    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
-                                              std::uint64_t{2} * options_.plan.lookahead_steps);
-    const bool once = options_.plan.rule == epoch_end::drop_last;
-    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
-    worst_case_chunks worst{.whole = {.records = records}};
-    std::uint64_t left = records;
-    const std::vector<length_bucket> buckets = summary.histogram.buckets();
-    for (auto bucket = buckets.rbegin(); bucket != buckets.rend() && left != 0; ++bucket) {
-      if (!feed_->selection().limits.keeps(bucket->first)) continue;
-      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
-      const std::uint64_t count = std::min(left, saturating_mul(bucket->records, repeats));
-      left -= count;
-      if (feed_->selection().limits.chunks() && longest > capacity()) {
-        worst.whole.records -= count;
-        worst.cut_records += count;
-        worst.chunks = saturating_add(
-            worst.chunks,
-            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
-        continue;
-      }
-      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
-      worst.whole.largest_record = std::max(worst.whole.largest_record, tokens);
-      worst.whole.total_tokens =
-          saturating_add(worst.whole.total_tokens, saturating_mul(count, tokens));
+    std::set<std::uint32_t> sizes{options_.plan.records_per_pack};
+    for (const pack_size_change& change : options_.plan.pack_size_changes) {
+      sizes.insert(change.records_per_pack);
     }
-    if (worst_case_fits_micro_batches(batcher_.options(), worst)) return;
+    const std::uint32_t ranks = ownership_.world().size;
+    for (const std::uint64_t size : sizes) {
+      check_worst_case(summary, size * (ownership_.lanes() / ranks));
+      if (ownership_.lanes() % ranks != 0) {
+        check_worst_case(summary, size * ceil_div(ownership_.lanes(), ranks));
+      }
+    }
+  }
+
+  /// The same for the steps in which a rank has so many records.
+  void check_worst_case(const corpus_summary& summary, std::uint64_t records) const {
+    const worst_case_chunks worst = worst_case(summary, records);
+    const std::uint64_t multiple =
+        alignment_multiple({options_.fields.record_multiple, options_.fields.total_multiple});
+    if (worst_case_fits_micro_batches(batcher_.options(), worst, multiple)) return;
     const std::string wanted =
         options_.micro_batches ? std::to_string(*options_.micro_batches)
                                : "a multiple of " + std::to_string(options_.micro_batch_multiple);
@@ -320,11 +326,56 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         options_.micro_batches ? "micro_batches" : "micro_batch_multiple", wanted,
         "a number that the worst step of policy " + options_.plan.policy +
             " fits: " + std::to_string(records) + " records of up to " +
-            std::to_string(worst.whole.largest_record) + " tokens, " +
-            std::to_string(worst.whole.total_tokens) + " in all, in micro-batches of " +
-            std::to_string(capacity()) + " tokens" +
-            (worst.chunks == 0 ? "" : " and " + std::to_string(worst.chunks) + " chunks") +
+            std::to_string(worst.uncut.largest_record) + " tokens, " +
+            std::to_string(worst.uncut.total_tokens) + " in all, in micro-batches of " +
+            std::to_string(capacity()) + " tokens, none of them empty" +
+            (worst.chunks == 0 ? ""
+                               : ", or " + std::to_string(worst.chunks) + " chunks among them") +
             "; a policy that plans all lanes could keep it with fewer");
+  }
+
+  /// The heaviest records of the corpus, as often as they can come in one step.
+  [[nodiscard]] worst_case_chunks worst_case(const corpus_summary& summary,
+                                             std::uint64_t records) const {
+    const std::uint64_t n = feed_->selection().domain.size();
+    // Where epochs are not drained one by one, a record can come again in the next epoch, and as
+    // often as a lookahead spans epochs; padding repeats records too.
+    const std::uint64_t span = saturating_mul(saturating_mul(ownership_.lanes(), records),
+                                              std::uint64_t{2} * options_.plan.lookahead_steps);
+    const bool once = options_.plan.rule == epoch_end::drop_last;
+    const std::uint64_t repeats = once ? 1 : 1 + ceil_div(span, n);
+    worst_case_chunks worst;
+    const auto add = [](worst_case_step& step, std::uint64_t count, std::uint64_t tokens) {
+      step.records += count;
+      step.largest_record = std::max(step.largest_record, tokens);
+      step.total_tokens = saturating_add(step.total_tokens, saturating_mul(count, tokens));
+    };
+    std::uint64_t left = records;
+    const std::vector<length_bucket> buckets = summary.histogram.buckets();
+    for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+      if (!feed_->selection().limits.keeps(bucket->first)) continue;
+      const std::uint64_t longest = std::min(bucket->last, summary.max_tokens);
+      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
+      const std::uint64_t all = saturating_mul(bucket->records, repeats);
+      const std::uint64_t count = std::min(left, all);
+      left -= count;
+      const bool cut = feed_->selection().limits.chunks() && longest > capacity();
+      if (cut) {
+        worst.cut_records += count;
+        worst.chunks = saturating_add(
+            worst.chunks,
+            saturating_mul(count, ceil_div(traits::room(options_.fields, longest), capacity())));
+      } else {
+        add(worst.whole, count, tokens);
+      }
+      if (!cut || bucket->first <= capacity()) {
+        add(worst.uncut, std::min(records - worst.uncut.records, all), tokens);
+      }
+    }
+    // A corpus of too few records repeats them; one that is all cut has no such step.
+    worst.uncut.records = worst.uncut.largest_record == 0 ? 0 : records;
+    worst.whole.records = records - worst.cut_records;
+    return worst;
   }
 
   void start() {
@@ -497,6 +548,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
   /// @return  False at the end of the run.
   bool plan_step() {
+    // A policy with memory may have many steps to live through; somebody may want to stop
+    // meanwhile.
+    while (!planner_.pass_over(windows_between_looks)) {
+      const std::scoped_lock lock(mutex_);
+      if (stopping_ || reading_ended_) return false;
+    }
     const std::optional<step_plan> plan = planner_.next();
     if (!plan) return false;
     auto state = std::make_shared<step_state>();
@@ -597,6 +654,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     try {
       source_.read(reads_);
+    } catch (const file_changed&) {
+      throw;
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
@@ -613,6 +672,8 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       for (std::size_t k = 0; k < records; ++k, at += reads) {
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
+        } catch (const file_changed&) {
+          throw;
         } catch (const data_error&) {
           std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
           std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});

@@ -98,7 +98,8 @@ struct pack_size_range {
 enum class bad_record_policy : std::uint8_t {
   /// The run ends with the reader's error.
   fail,
-  /// The record keeps its place, filled with the pad token and loss mask 0, and is counted.
+  /// The record keeps its place, filled with the pad token and loss mask 0, and is counted. A file
+  /// that was cut short, changed or removed is not a bad record: that ends the run.
   mask,
 };
 
@@ -119,7 +120,8 @@ struct loader_options {
   std::size_t staging_bytes = std::size_t{64} << 20;
   /// Most micro-batches that are read ahead, at least 1, within `staging_bytes`.
   std::uint32_t prefetch_micro_batches = 8;
-  /// The first step to deliver.
+  /// The first step to deliver. Where no state says what the policy holds then, `calendar` plans
+  /// the steps before, some microseconds each for a lane.
   step_index start_step = 0;
   /// Where an earlier run stood, to go on from there instead of from `start_step`: `step.state()`,
   /// merged over ranks where the policy has memory. It must be of the same corpus and plan options;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,18 +88,33 @@ class planner {
 
   /// Makes the first step that is not below `step` the next one, at most the end of the run.
   /// @complexity  O(1) for a policy without memory: the window that holds `step` is formed again
-  /// when
-  ///              it is asked for. A policy with memory lives through all steps before.
+  ///              when it is asked for. A policy with memory lives through the steps before when
+  ///              the next one is asked for.
   void start_at(step_index step) {
     const std::optional<std::uint64_t> steps = feed_->sampler().schedule().steps();
-    const step_index end = steps ? std::min(step, *steps) : step;
+    const step_index start = steps ? std::min(step, *steps) : step;
+    if (start < formed_end_ || buffered_steps_ == 0) restart();
+    next_ = buffered_steps_ == 0 ? start : formed_end_;
+    start_ = start;
+  }
+
+  /// Lives through the steps that come before the next one that is wanted, at most `most` windows
+  /// of them, so that a caller can do something else in between.
+  /// @return  True if none is left; a policy without memory has none.
+  bool pass_over(std::uint64_t most) {
+    const step_schedule& schedule = feed_->sampler().schedule();
+    step_index wanted = schedule.first_not_skipped(std::max(next_, start_));
+    if (const auto steps = schedule.steps()) wanted = std::min(wanted, *steps);
     if (buffered_steps_ == 0) {
-      formed_first_ = formed_end_ = 0;
-    } else {
-      if (end < formed_end_) restart();
-      while (formed_end_ < end) form_window(formed_end_);
+      next_ = wanted;
+      return true;
     }
-    next_ = end;
+    for (; next_ < wanted; next_ = std::min(wanted, formed_end_)) {
+      if (next_ < formed_end_) continue;
+      if (most-- == 0) return false;
+      form_window(next_);
+    }
+    return true;
   }
 
   /// Makes `state.next_step` the next one, without living through the steps before.
@@ -127,10 +143,10 @@ class planner {
       formed_first_ = formed_end_ = state.fragments_step;
       if (state.next_step != state.fragments_step) form_window(state.fragments_step);
     }
-    next_ = state.next_step;
+    next_ = start_ = state.next_step;
   }
 
-  /// Where the lanes stand before the step that `next` looks at first; `run` is left empty.
+  /// Where the lanes stand after what was planned or passed over; `run` is left empty.
   /// @complexity  O(records held).
   [[nodiscard]] run_state state() const {
     run_state state;
@@ -152,15 +168,10 @@ class planner {
   [[nodiscard]] std::optional<step_plan> next() {
     const step_schedule& schedule = feed_->sampler().schedule();
     const std::optional<std::uint64_t> steps = schedule.steps();
-    for (;; ++next_) {
-      if (steps && next_ >= *steps) return std::nullopt;
-      const bool wanted = !schedule.skipped(next_);
-      // A policy with memory has to live through the skipped steps; one without jumps over them.
-      if ((wanted || buffered_steps_ != 0) && (next_ < formed_first_ || next_ >= formed_end_)) {
-        form_window(next_);
-      }
-      if (wanted) break;
+    while (!pass_over(std::numeric_limits<std::uint64_t>::max())) {
     }
+    if (steps && next_ >= *steps) return std::nullopt;
+    if (next_ < formed_first_ || next_ >= formed_end_) form_window(next_);
     packs_.clear();
     const step_index offset = next_ - formed_first_;
     if (scope_ == policy_scope::lane) {
@@ -177,7 +188,7 @@ class planner {
   }
 
   /// Number of the step that `next` looks at first.
-  [[nodiscard]] step_index next_step() const noexcept { return next_; }
+  [[nodiscard]] step_index next_step() const noexcept { return std::max(next_, start_); }
 
   [[nodiscard]] const planner_statistics& statistics() const noexcept { return statistics_; }
   [[nodiscard]] const candidate_feed& feed() const noexcept { return *feed_; }
@@ -275,6 +286,7 @@ class planner {
     streams_.reserve(count);
     for (std::size_t i = 0; i < count; ++i) streams_.push_back({prototype_, {}, 0});
     formed_first_ = formed_end_ = 0;
+    next_ = start_ = 0;
   }
 
   void form_window(step_index step) {
@@ -382,6 +394,8 @@ class planner {
   std::uint32_t buffered_steps_;
   std::vector<stream> streams_;
   step_index next_ = 0;
+  /// Steps before it are not wanted.
+  step_index start_ = 0;
   step_index formed_first_ = 0;
   step_index formed_end_ = 0;
   /// Of a policy with memory, before the window [`formed_first_`, `formed_end_`) was formed.

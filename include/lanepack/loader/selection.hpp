@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/summarize.hpp>
@@ -43,6 +44,16 @@ struct record_selection {
   }
 };
 
+namespace detail {
+
+[[noreturn]] LANEPACK_COLD inline void fail_contradiction(const any_source& source,
+                                                          const char* expected) {
+  throw_state_error("the summary is of another corpus: found none in " + source.describe() +
+                    ", expected " + expected);
+}
+
+}  // namespace detail
+
 /// Applies the limits to a corpus.
 /// @throws  data_error naming the first offending record where a policy is `fail`.
 /// @complexity  O(1) where no record is infeasible or empty; otherwise O(m log m) in those m
@@ -61,6 +72,7 @@ struct record_selection {
   if (summary.max_tokens > limit) {
     std::vector<record_id> above = ids_above(summary, source, limit);
     selection.infeasible_records = above.size();
+    if (above.empty()) detail::fail_contradiction(source, "a record above the limit");
     if (options.infeasible == infeasible_policy::fail) {
       record_shape shape;
       source.shapes({&above.front(), 1}, {&shape, 1});
@@ -85,6 +97,7 @@ struct record_selection {
   if (summary.empty_records != 0) {
     const std::vector<record_id> empty = empty_ids(summary, source);
     selection.empty_records = empty.size();
+    if (empty.empty()) detail::fail_contradiction(source, "a record without tokens");
     if (options.empty == empty_policy::fail) {
       selection.limits.check(0, {.path = source.describe(), .record = empty.front()});
     }

@@ -23,22 +23,30 @@ namespace lanepack::inline LANEPACK_ABI {
 
 /// What the records of a rank's step can come to at worst where records are cut.
 struct worst_case_chunks {
-  /// The records that are not cut.
+  /// The step with the most chunks: its records that are not cut ...
   worst_case_step whole;
-  /// The others, and their chunks.
+  /// ... the others, and their chunks.
   std::uint64_t cut_records = 0;
   std::uint64_t chunks = 0;
+  /// A step of the same number of records of which none is cut.
+  worst_case_step uncut;
 };
 
 /// True if `chunked_micro_batcher` with these options cannot fail on any step that stays within
 /// the worst case; see the function of that name for whole records.
+/// @param multiple  Chunks are cut at multiples of it.
 /// @throws invalid_option as the constructor of `micro_batcher` does.
 [[nodiscard]] inline bool worst_case_fits_micro_batches(const micro_batch_options& options,
-                                                        const worst_case_chunks& step) {
-  if (step.chunks == 0 || !options.micro_batches) {
-    return worst_case_fits_micro_batches(options, step.whole);
-  }
+                                                        const worst_case_chunks& step,
+                                                        std::uint64_t multiple = 1) {
+  if (step.chunks == 0) return worst_case_fits_micro_batches(options, step.whole);
   detail::check_micro_batch_options(options);
+  if (!options.micro_batches) {
+    // A step may have nothing to cut. Otherwise a record that is cut has more than a capacity of
+    // units and can be cut into so many chunks: the fewest are two of capacity + 1 units.
+    return worst_case_fits_micro_batches(options, step.uncut) &&
+           options.multiple_of <= options.capacity_tokens / multiple;
+  }
   const std::uint64_t micro_batches = *options.micro_batches;
   // Another step may have nothing to cut, and then no more micro-batches than records.
   if (micro_batches > saturating_add(step.whole.records, step.cut_records)) return false;

@@ -50,6 +50,10 @@ inline void check_micro_batch_options(const micro_batch_options& options) {
     throw_invalid_option("capacity_tokens", std::to_string(options.capacity_tokens),
                          "1 to " + std::to_string(max_bin_capacity));
   }
+  if (to_string(options.rule) == "unknown") {
+    throw_invalid_option("rule", std::to_string(static_cast<unsigned>(options.rule)),
+                         "one of its named values");
+  }
   if (options.multiple_of == 0) throw_invalid_option("multiple_of", "0", "at least 1");
   if (!options.micro_batches) return;
   if (*options.micro_batches == 0) throw_invalid_option("micro_batches", "0", "at least 1");

@@ -244,6 +244,10 @@ class step_schedule {
     if (options_.records_per_pack == 0) {
       detail::throw_invalid_option("records_per_pack", "0", "at least 1");
     }
+    if (to_string(options_.rule) == "?") {
+      detail::throw_invalid_option("rule", std::to_string(static_cast<unsigned>(options_.rule)),
+                                   "one of its named values");
+    }
     if (options_.epochs && *options_.epochs == 0) {
       detail::throw_invalid_option("epochs", "0", "at least 1");
     }

@@ -113,6 +113,10 @@ class block_permutation {
     if (size > max_permutation_size) {
       detail::throw_invalid_option("records", std::to_string(size), "at most 2^63");
     }
+    if (to_string(options.kind) == "?") {
+      detail::throw_invalid_option("shuffle", std::to_string(static_cast<unsigned>(options.kind)),
+                                   "one of its named values");
+    }
     if (options.block_records == 0) {
       detail::throw_invalid_option("block_records", "0", "at least 1");
     }

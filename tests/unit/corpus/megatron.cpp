@@ -531,6 +531,40 @@ TEST_CASE("corpus: files cut, written or replaced under a reader are noticed", "
   }
 }
 
+TEST_CASE("corpus: an index that is written to is noticed where its entries are not kept",
+          "[corpus]") {
+  hand_made_index other;
+  other.lengths = {2, 0, 3};
+  other.pointers = {0, 8, 8};
+  for (const megatron_record record : {megatron_record::sequence, megatron_record::document}) {
+    for (const std::uint64_t kept : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+      CAPTURE(kept);
+      const corpus_files files;
+      megatron_options options;
+      options.record = record;
+      options.index_cache_bytes = kept;
+      const megatron_source source(files.prefix, options);
+      const std::vector<std::uint64_t> before = tokens_of(source);
+      // In place, so that the file is the same one.
+      const int fd = ::open((files.prefix + ".idx").c_str(), O_WRONLY);
+      const std::string bytes = other.bytes();
+      REQUIRE(::pwrite(fd, bytes.data(), bytes.size(), 0) == static_cast<::ssize_t>(bytes.size()));
+      ::close(fd);
+      std::vector<record_shape> shapes(source.size());
+      std::vector<std::int32_t> tokens(3);
+      const record_read read{.id = 0, .first_token = 0, .tokens = tokens, .loss_mask = {}};
+      if (kept == 0) {
+        REQUIRE_THROWS_AS(source.shapes(all_ids(source), shapes), file_changed);
+        REQUIRE_THROWS_AS(source.read({&read, 1}), file_changed);
+      } else {
+        // What is kept stays as it was.
+        REQUIRE(tokens_of(source) == before);
+        REQUIRE_NOTHROW(source.read({&read, 1}));
+      }
+    }
+  }
+}
+
 TEST_CASE("corpus: fingerprints of Megatron-LM corpora follow index and type", "[corpus]") {
   const auto fingerprint_of = [](const hand_made_index& index, const std::string& bin,
                                  const megatron_options& options = {}) {

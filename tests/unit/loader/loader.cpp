@@ -731,3 +731,183 @@ TEST_CASE("loader: statistics say what was delivered and what comes next", "[loa
   // Tokens, labels, positions and mask of 40 tokens, and more for the segments.
   REQUIRE(end.bytes >= 10 * 40 * 13);
 }
+
+TEST_CASE("loader: a number of micro-batches that some rank cannot keep is refused", "[loader]") {
+  const auto constructs = [](const any_source& source, const world& where,
+                             const loader_options& options) {
+    try {
+      loader loader(source, where, options);
+      std::uint64_t steps = 0;
+      while (auto step = loader.next()) {
+        while (auto micro_batch = step->next()) {
+        }
+        ++steps;
+      }
+      REQUIRE(steps == loader.steps());
+      return true;
+    } catch (const invalid_option& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring("micro_batch"));
+      return false;
+    }
+  };
+  const any_source even = lanepack_test::corpus_of(std::vector<std::uint64_t>(120, 10));
+
+  // Of 4 lanes two ranks have 1 and one has 2: 4 and 8 records.
+  loader_options uneven = small_options(4, 4);
+  uneven.uneven = uneven_lanes::allow;
+  for (std::uint32_t rank = 0; rank < 3; ++rank) {
+    CAPTURE(rank);
+    uneven.micro_batches = 8;
+    REQUIRE_FALSE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batches = 4;
+    REQUIRE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batches.reset();
+    uneven.micro_batch_multiple = 6;
+    REQUIRE_FALSE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batch_multiple = 4;
+    REQUIRE(constructs(even, {rank, 3}, uneven));
+    uneven.micro_batch_multiple = 1;
+  }
+
+  // From step 3 on there are 2 records instead of 8.
+  loader_options shrinking = small_options(2, 4);
+  shrinking.plan.pack_size_changes = {{3, 1}};
+  shrinking.micro_batches = 8;
+  REQUIRE_FALSE(constructs(even, {0, 1}, shrinking));
+  shrinking.micro_batches = 2;
+  REQUIRE(constructs(even, {0, 1}, shrinking));
+  shrinking.micro_batches.reset();
+  shrinking.micro_batch_multiple = 3;
+  REQUIRE_FALSE(constructs(even, {0, 1}, shrinking));
+
+  // One lane ends with short records only, which cannot be cut.
+  std::vector<std::uint64_t> lengths;
+  for (std::uint64_t i = 0; i < 64; ++i) lengths.push_back(i % 2 == 1 || i < 8 ? 300 : 10);
+  const any_source long_ones = lanepack_test::corpus_of(lengths);
+  loader_options chunks = small_options(2, 4);
+  chunks.plan.shuffle.kind = shuffle_kind::none;
+  chunks.plan.policy = "sequential";
+  chunks.plan.limits.capacity_tokens = 100;
+  chunks.plan.limits.infeasible = infeasible_policy::chunk;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    chunks.micro_batch_multiple = 6;
+    REQUIRE_FALSE(constructs(long_ones, {rank, 2}, chunks));
+    chunks.micro_batch_multiple = 4;
+    REQUIRE(constructs(long_ones, {rank, 2}, chunks));
+  }
+}
+
+TEST_CASE("loader: one that lives through many steps can be ended meanwhile", "[loader]") {
+  const any_source source = lanepack_test::corpus_of(std::vector<std::uint64_t>(64, 10));
+  loader_options options = small_options(2, 4);
+  options.plan.rule = epoch_end::continue_epochs;
+  options.plan.policy = "calendar";
+  options.plan.tuning = calendar_tuning{};
+  {
+    options.start_step = std::uint64_t{1} << 40;
+    loader loader(source, {0, 1}, options);
+    REQUIRE_THROWS_AS(loader.state(), state_error);
+  }
+  options.start_step = 0;
+  options.plan.skip_steps = {{1, std::uint64_t{1} << 40}};
+  loader loader(source, {0, 1}, options);
+  auto step = loader.next();
+  while (step->next()) {
+  }
+  REQUIRE(step->state().next_step == 1);
+}
+
+TEST_CASE("loader: a summary of another corpus is refused", "[loader]") {
+  // As many records, of other lengths.
+  const any_source source = lanepack_test::corpus_of({5, 9, 300, 7});
+  const corpus_summary other = summarize(lanepack_test::corpus_of({5, 9, 30, 7}));
+  loader_options options = small_options(1, 2);
+  options.plan.limits.capacity_tokens = 100;
+  const auto refused = [&](const corpus_summary& summary) {
+    try {
+      loader loader(source, {0, 1}, options, default_cost(), summary);
+      FAIL("no exception");
+    } catch (const state_error& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring("another corpus"));
+    }
+  };
+  refused(other);
+  // Even one that claims to be of this corpus delivers nothing that the limits forbid.
+  corpus_summary liar = other;
+  liar.fingerprint = source.fingerprint();
+  loader loader(source, {0, 1}, options, default_cost(), liar);
+  REQUIRE_THROWS_AS(
+      [&] {
+        while (auto step = loader.next()) {
+          while (step->next()) {
+          }
+        }
+      }(),
+      data_error);
+  liar.empty_records = 1;
+  REQUIRE_THROWS_AS(select_records(source, liar, options.plan.limits), state_error);
+}
+
+TEST_CASE("loader: a file that changed ends a run that masks bad records", "[loader]") {
+  class changed_source {
+   public:
+    explicit changed_source(memory_source source) : source_(std::move(source)) {}
+    [[nodiscard]] std::uint64_t size() const { return source_.size(); }
+    [[nodiscard]] source_traits traits() const { return source_.traits(); }
+    void shapes(std::span<const record_id> ids, std::span<record_shape> out) const {
+      source_.shapes(ids, out);
+    }
+    void read(std::span<const record_read> reads) const {
+      throw file_changed({.path = "c.bin", .byte_offset = 0, .record = reads[0].id, .line = {}},
+                         "cut short");
+    }
+    [[nodiscard]] digest128 fingerprint() const { return source_.fingerprint(); }
+    [[nodiscard]] std::string describe() const { return source_.describe(); }
+
+   private:
+    memory_source source_;
+  };
+  loader_options options = small_options(1, 2);
+  options.bad_records = bad_record_policy::mask;
+  loader loader(changed_source(lanepack_test::corpus_of({5, 9, 30, 7})), {0, 1}, options);
+  auto step = loader.next();
+  REQUIRE_THROWS_AS(step->next(), file_changed);
+  REQUIRE(loader.statistics().masked_records == 0);
+}
+
+TEST_CASE("loader: values that no enumeration has are refused", "[loader]") {
+  const any_source source = lanepack_test::corpus_of({5, 9, 30, 7});
+  const auto refused = [&](auto&& change, const char* name) {
+    loader_options options = small_options(1, 2);
+    change(options);
+    try {
+      loader loader(source, {0, 1}, options);
+      FAIL("no exception for " << name);
+    } catch (const invalid_option& error) {
+      REQUIRE_THAT(error.what(), ContainsSubstring(name));
+      REQUIRE_THAT(error.what(), ContainsSubstring("99"));
+    }
+  };
+  refused([](loader_options& o) { o.plan.rule = static_cast<epoch_end>(99); }, "rule");
+  refused([](loader_options& o) { o.plan.shuffle.kind = static_cast<shuffle_kind>(99); },
+          "shuffle");
+  refused([](loader_options& o) { o.plan.limits.infeasible = static_cast<infeasible_policy>(99); },
+          "infeasible");
+  refused([](loader_options& o) { o.plan.limits.empty = static_cast<empty_policy>(99); }, "empty");
+  refused([](loader_options& o) { o.micro_batching = static_cast<micro_batch_rule>(99); }, "rule");
+}
+
+TEST_CASE("loader: a record of too many chunks is refused before the first step", "[loader]") {
+  loader_options options = small_options(1, 1);
+  options.plan.limits.capacity_tokens = 1;
+  options.plan.limits.infeasible = infeasible_policy::chunk;
+  options.staging_bytes = 1 << 20;
+  REQUIRE_NOTHROW(loader(lanepack_test::corpus_of({65'536, 1}), {0, 1}, options));
+  try {
+    loader loader(lanepack_test::corpus_of({65'537, 1}), {0, 1}, options);
+    FAIL("no exception");
+  } catch (const data_error& error) {
+    REQUIRE_THAT(error.what(), ContainsSubstring("65537 chunks of 1, expected at most 65536"));
+    REQUIRE(error.where().record == 0);
+  }
+}

@@ -280,3 +280,47 @@ TEST_CASE("run state: loaders that stop after every step and go on with other ra
     REQUIRE_THROWS_AS(loader(other, {0, 1}, options), state_error);
   }
 }
+
+TEST_CASE(
+    "planner: skipped steps without a memory cost nothing, others can be passed over in parts",
+    "[loader]") {
+  plan_options options;
+  options.lanes = 4;
+  options.records_per_pack = 5;
+  options.lookahead_steps = 4;
+  options.rule = epoch_end::continue_epochs;
+  options.policy = "window";
+  constexpr std::uint64_t far = std::uint64_t{1} << 40;
+  options.skip_steps = {{2, far}};
+  options.steps = far + 2;
+  const auto lanes = lanepack_test::lanes_from(0, 4);
+  {
+    const auto feed = feed_of(options);
+    planner planner(feed, make_policy(options, *feed), lanes);
+    std::vector<step_index> seen;
+    while (const auto step = planner.next()) seen.push_back(step->step);
+    REQUIRE(seen == std::vector<step_index>{0, 1, far, far + 1});
+  }
+  options.skip_steps = {{2, 50}};
+  options.policy = "calendar";
+  options.tuning = calendar_tuning{};
+  const auto feed = feed_of(options);
+  const any_policy policy = make_policy(options, *feed);
+  planner whole(feed, policy, lanes);
+  whole.start_at(1);
+  REQUIRE(whole.next()->step == 1);
+  const auto expected = whole.next();
+  REQUIRE(expected->step == 50);
+  planner parts(feed, policy, lanes);
+  parts.start_at(50);
+  REQUIRE(parts.next_step() == 50);
+  int calls = 0;
+  while (!parts.pass_over(7)) ++calls;
+  // Steps 0 to 49, seven at a time.
+  REQUIRE(calls == 7);
+  const auto found = parts.next();
+  REQUIRE(found->step == 50);
+  for (std::size_t lane = 0; lane < 4; ++lane) {
+    REQUIRE(found->packs[lane].cost == expected->packs[lane].cost);
+  }
+}

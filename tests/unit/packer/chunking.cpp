@@ -165,3 +165,44 @@ TEST_CASE("chunking: a fixed number that the worst step fits", "[packer]") {
   // A step of 4 whole records cannot be 5 micro-batches.
   CHECK_FALSE(fits(5));
 }
+
+TEST_CASE("chunking: a multiple that is accepted never fails", "[packer]") {
+  // Of the corpus come steps with any number of long records, also with none.
+  std::uint64_t accepted = 0;
+  lanepack_test::for_each_seed(2000, [&](std::uint64_t seed, gen& random) {
+    const std::uint64_t multiple = std::uint64_t{1} << random.between(0, 4);
+    lanepack::micro_batch_options options{
+        .capacity_tokens = multiple * random.between(1, 12),
+        .multiple_of = static_cast<std::uint32_t>(random.between(2, 9))};
+    const std::uint64_t records = random.between(1, 14);
+    const std::uint64_t longest = options.capacity_tokens * random.between(2, 5);
+    CAPTURE(seed, multiple, options.capacity_tokens, options.multiple_of, records, longest);
+    const lanepack::worst_case_chunks worst{
+        .whole = {},
+        .cut_records = records,
+        .chunks = records * (longest / options.capacity_tokens),
+        .uncut = {.records = records,
+                  .total_tokens = records * options.capacity_tokens,
+                  .largest_record = options.capacity_tokens}};
+    if (!worst_case_fits_micro_batches(options, worst, multiple)) return;
+    ++accepted;
+    lanepack::chunked_micro_batcher batcher(options, multiple);
+    for (int step = 0; step < 20; ++step) {
+      std::vector<std::uint64_t> tokens(records);
+      const std::uint64_t long_ones = random.between(0, 3);
+      for (std::uint64_t& each : tokens) {
+        const bool cut = random.between(0, 3) < long_ones;
+        const std::uint64_t most = cut ? longest : options.capacity_tokens;
+        each = (cut ? options.capacity_tokens / multiple + 1
+                    : random.between(1, options.capacity_tokens / multiple)) *
+               multiple;
+        if (random.one_in(2)) each = std::max(each, most);
+      }
+      lanepack::micro_batch_list out;
+      std::vector<lanepack::record_chunk> chunks;
+      batcher.form(tokens, out, chunks);
+      REQUIRE(out.size() % options.multiple_of == 0);
+    }
+  });
+  REQUIRE(accepted > 50);
+}
