@@ -70,8 +70,8 @@ exit_code run(command_line& line) {
       ->delimiter(',')
       ->type_name("TEXT,...");
   app.add_flag("--list", list, "Print the names and measure nothing");
-  app.add_option("--epochs", how.epochs, "Times that everything is measured")
-      ->check(lanepack_programs::at_least(1));
+  lanepack_programs::add_number(app, "--epochs", how.epochs, "Times that everything is measured",
+                                {.least = 1});
   const std::map<std::string, lanepack_bench::clock_kind> clocks = {
       {"wall", lanepack_bench::clock_kind::wall},
       {"cpu", lanepack_bench::clock_kind::cpu},
@@ -81,8 +81,8 @@ exit_code run(command_line& line) {
                  "Time that the table is of: wall, cpu (of all threads), or thread (processor time "
                  "of the busiest thread), which holds on a machine that is shared")
       ->check(lanepack_programs::one_of(clocks));
-  app.add_option("--corpus-mib", corpus_mib, "MiB of a corpus; more than the caches hold")
-      ->check(lanepack_programs::at_least(1));
+  lanepack_programs::add_number(app, "--corpus-mib", corpus_mib,
+                                "MiB of a corpus; more than the caches hold", {.least = 1});
   app.add_option("--folder", how.folder, "Folder for corpora, on the device to be measured")
       ->type_name("PATH");
   std::string tokenizer;
@@ -113,7 +113,7 @@ exit_code run(command_line& line) {
     if (selected(each.name, filters)) chosen.push_back(std::move(each));
   }
   if (list) {
-    for (const lanepack_bench::benchmark& each : chosen) std::printf("%s\n", each.name.c_str());
+    for (const lanepack_bench::benchmark& each : chosen) lanepack_programs::print(each.name + "\n");
     return exit_code::ok;
   }
   if (!lanepack_bench::is_release_build) {
@@ -144,12 +144,13 @@ exit_code run(command_line& line) {
     nlohmann::ordered_json document;
     document["context"] = lanepack_bench::context_json(line.name(), how);
     document["benchmarks"] = std::move(entries);
-    std::fputs((document.dump(2) + "\n").c_str(), stdout);
+    lanepack_programs::print(lanepack_programs::json_text(document, 2) + "\n");
   } else {
-    std::printf("%s, %s %s, clock %s, median of %zu\n\n", lanepack_bench::processor_name().c_str(),
-                lanepack_bench::compiler_name().c_str(), LANEPACK_BENCH_FLAGS, clock_name.c_str(),
-                how.epochs);
-    std::fputs(table.text(lanepack_programs::style_of(STDOUT_FILENO)).c_str(), stdout);
+    lanepack_programs::print(lanepack_bench::processor_name() + ", " +
+                             lanepack_bench::compiler_name() + " " + LANEPACK_BENCH_FLAGS +
+                             ", clock " + clock_name + ", median of " + std::to_string(how.epochs) +
+                             "\n\n");
+    lanepack_programs::print(table.text(lanepack_programs::style_of(STDOUT_FILENO)));
   }
   return check && !all_kept ? exit_code::failure : exit_code::ok;
 }

@@ -434,7 +434,7 @@ void print_lengths(const lanepack::corpus_summary& summary, const text_style& st
   text_style narrower = style;
   narrower.width = std::min<std::size_t>(style.width, 120) - 2;
   indent(bar_chart(bars, narrower));
-  std::fputs(text.c_str(), stdout);
+  print(text);
 }
 
 /// Prints the problems to stderr, so that they show where the report goes to a file.
@@ -501,7 +501,7 @@ void print_report(const report& out, const text_style& style) {
       line("outside", with_commas(out.tokens->outside) + " tokens are not in the vocabulary");
     }
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
   if (out.summary && out.summary->records != 0) print_lengths(*out.summary, style);
 }
 
@@ -552,20 +552,17 @@ void add_options(command_line& line, inspect_options& options) {
       ->required()
       ->type_name("")
       ->default_str("");
-  app.add_option("--capacity-tokens", options.capacity_tokens,
-                 "Say how many records and tokens lie above this length")
-      ->check(at_least(1))
+  add_number(app, "--capacity-tokens", options.capacity_tokens,
+             "Say how many records and tokens lie above this length", {.least = 1})
       ->type_name("N");
   app.add_flag("--tokens", options.read_tokens,
                "Read all tokens: range of ids, unreadable records");
-  app.add_option("--vocabulary", options.vocabulary,
-                 "Read all tokens and report ids that are not below this")
-      ->check(at_least(1))
+  add_number(app, "--vocabulary", options.vocabulary,
+             "Read all tokens and report ids that are not below this", {.least = 1})
       ->type_name("N");
   app.add_flag("--refresh", options.refresh, "Make the summary again, even if a saved one fits");
   app.add_flag("--no-cache", options.no_cache, "Neither read nor write summaries and line indices");
-  app.add_option("--max-problems", options.max_problems, "Problems that are listed")
-      ->check(at_least(1))
+  add_number(app, "--max-problems", options.max_problems, "Problems that are listed", {.least = 1})
       ->type_name("N");
   app.add_flag("--json", options.json, "Print a JSON array with an object for each PATH");
   app.add_flag_callback(
@@ -595,16 +592,13 @@ int main(int argc, char** argv) {
       if (options.json) {
         all.push_back(to_json(out));
       } else if (out.problems.count == 0 || !out.format.empty()) {
-        if (printed++ != 0) std::fputs("\n", stdout);
+        if (printed++ != 0) print("\n");
         print_report(out, style);
-        std::fflush(stdout);
+        lanepack_programs::flush_output();
       }
       if (out.problems.count != 0) print_problems(out, line.name());
     }
-    if (options.json) {
-      using handler = nlohmann::ordered_json::error_handler_t;
-      std::fputs((all.dump(2, ' ', false, handler::replace) + "\n").c_str(), stdout);
-    }
+    if (options.json) print(json_text(all, 2) + "\n");
     return has_problems ? exit_code::bad_data : exit_code::ok;
   });
 }

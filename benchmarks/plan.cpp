@@ -19,6 +19,7 @@
 
 namespace {
 
+using lanepack_programs::add_number;
 using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
 
@@ -49,8 +50,7 @@ void print_pack(const lanepack::step_plan& step, const lanepack::pack_plan& pack
   if (filling) line["roles"] = std::move(roles);
   line["cost"] = exact(pack.cost);
   line["digest"] = lanepack::plan_digest(pack.records).hex();
-  const std::string text = line.dump() + "\n";
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  lanepack_programs::print(lanepack_programs::json_text(line) + "\n");
 }
 
 exit_code run(command_line& line) {
@@ -68,14 +68,13 @@ exit_code run(command_line& line) {
   std::string rank_text = "all";
   std::uint64_t start_step = 0;
   bool uneven = false;
-  line.app().add_option("--world", world_size, "Number of data-parallel ranks");
+  add_number(line.app(), "--world", world_size, "Number of data-parallel ranks", {.least = 1});
   line.app().add_option("--rank", rank_text, "Rank whose packs are printed, or 'all'");
-  line.app().add_option("--start-step", start_step, "First step to print");
+  add_number(line.app(), "--start-step", start_step, "First step to print");
   line.app().add_flag("--uneven", uneven, "Let ranks own numbers of lanes that differ by one");
   line.parse();
 
   const lanepack_programs::opened_plan plan = arguments.open();
-  if (world_size == 0) lanepack::detail::throw_invalid_option("--world", "0", "at least 1");
   std::optional<lanepack::rank_index> only;
   if (rank_text != "all") {
     const std::uint64_t rank = lanepack_programs::parse_number("--rank", rank_text);

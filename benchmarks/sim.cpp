@@ -29,8 +29,12 @@
 
 namespace {
 
+using lanepack_programs::add_fraction;
+using lanepack_programs::add_number;
 using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
+using lanepack_programs::json_text;
+using lanepack_programs::print;
 using lanepack_programs::row;
 
 struct arguments {
@@ -151,7 +155,7 @@ exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& 
     for (const lanepack_programs::sweep_line& line : lines) {
       all.push_back(lanepack_programs::to_json(line, sweeping));
     }
-    std::fputs((all.dump(2) + "\n").c_str(), stdout);
+    print(json_text(all, 2) + "\n");
   } else {
     lanepack_programs::print_sweep(lines, sweeping);
   }
@@ -203,7 +207,7 @@ std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus
     data["corpora"].push_back(std::move(part));
   }
   lanepack::output_file file(args.report.folder + "/report.json");
-  const std::string text = data.dump() + "\n";
+  const std::string text = json_text(data) + "\n";
   file.append(std::as_bytes(std::span(text.data(), text.size())));
   file.commit();
   lanepack_programs::draw_report(args.report.folder, drawer);
@@ -228,12 +232,12 @@ exit_code run(command_line& line) {
                  "Record lengths (.npy or raw little-endian u32), or any corpus; several allowed")
       ->required()
       ->type_name("FILE");
-  app.add_option("--ranks", args.ranks, "Data-parallel ranks");
-  app.add_option("--records-per-rank", args.records_per_rank, "Records of a rank in a step");
-  app.add_option("--lanes", args.lanes,
-                 "Lanes; lanes x b = ranks x records per rank. Default: one a rank");
-  app.add_option("--lookahead", args.lookahead, "Steps of records that a lane may buffer");
-  app.add_option("--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
+  add_number(app, "--ranks", args.ranks, "Data-parallel ranks");
+  add_number(app, "--records-per-rank", args.records_per_rank, "Records of a rank in a step");
+  add_number(app, "--lanes", args.lanes,
+             "Lanes; lanes x b = ranks x records per rank. Default: one a rank");
+  add_number(app, "--lookahead", args.lookahead, "Steps of records that a lane may buffer");
+  add_number(app, "--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
                  "Records above the capacity: fail, skip_and_count, truncate or chunk");
   app.add_option("--empty", args.empty, "Records without tokens: fail or skip_and_count");
@@ -245,48 +249,47 @@ exit_code run(command_line& line) {
       ->delimiter(',')
       ->type_name("NAME");
   args.policy.add_to(app);
-  app.add_option("--steps", args.steps, "Steps measured");
-  app.add_option("--warmup", args.warmup, "Steps before them that are not measured");
-  app.add_option("--seed", args.seed, "Seed of the shuffle");
+  add_number(app, "--steps", args.steps, "Steps measured");
+  add_number(app, "--warmup", args.warmup, "Steps before them that are not measured");
+  add_number(app, "--seed", args.seed, "Seed of the shuffle");
   app.add_option("--epoch-end", args.epoch_end, "continue, drop_last, pad or finite");
   app.add_option("--shuffle", args.shuffle, "full, block or none");
   app.add_option("--model", args.model,
                  "Cost model: a Hugging Face config.json or saved coefficients")
       ->type_name("FILE");
-  auto* overhead = app.add_option(
-      "--microbatch-overhead", args.overhead,
-      "Cost units that every micro-batch takes beside its records (default: the cost "
-      "model's, or 0)");
-  app.add_option("--microbatch-overhead-tokens", args.overhead_tokens,
-                 "The same, as the cost of a record of so many tokens")
+  auto* overhead =
+      add_number(app, "--microbatch-overhead", args.overhead,
+                 "Cost units that every micro-batch takes beside its records (default: the cost "
+                 "model's, or 0)");
+  add_number(app, "--microbatch-overhead-tokens", args.overhead_tokens,
+             "The same, as the cost of a record of so many tokens")
       ->excludes(overhead);
   app.add_option("--sync", args.sync, "Where ranks wait for each other: step or microbatch");
   app.add_option(
       "--micro-batching", args.micro_batching,
       "best_fit_decreasing, first_fit_decreasing, mffd_johnson_garey, mffd_nemo or level "
       "(default: level with --sync microbatch, else best_fit_decreasing)");
-  app.add_option(
-      "--micro-batches", args.micro_batches,
-      "Micro-batches that every rank has in every step; baselines are forced to at least "
-      "so many (default: as few as fit, with --sync microbatch the same on all ranks)");
+  add_number(app, "--micro-batches", args.micro_batches,
+             "Micro-batches that every rank has in every step; baselines are forced to at least "
+             "so many (default: as few as fit, with --sync microbatch the same on all ranks)");
   app.add_option("--report", args.report.folder,
                  "Write a page with pictures to this folder: rank costs, step times, efficiency "
                  "against ranks, lookahead and displacement, boundaries (needs python3-matplotlib; "
                  "takes minutes)")
       ->type_name("DIR");
-  app.add_option("--report-ranks", args.report.ranks, "Numbers of ranks on the page")
+  add_number(app, "--report-ranks", args.report.ranks, "Numbers of ranks on the page")
       ->delimiter(',');
   auto* sweep =
       app.add_flag("--sweep", args.sweep,
                    "Run ranks x lookahead x policy and find the smallest lookahead that suffices");
-  app.add_option("--sweep-ranks", args.sweeping.ranks, "Numbers of ranks")
+  add_number(app, "--sweep-ranks", args.sweeping.ranks, "Numbers of ranks")
       ->delimiter(',')
       ->needs(sweep);
-  app.add_option("--sweep-lookahead", args.sweeping.lookaheads, "Lookaheads, ascending")
+  add_number(app, "--sweep-lookahead", args.sweeping.lookaheads, "Lookaheads, ascending")
       ->delimiter(',')
       ->needs(sweep);
-  app.add_option("--wanted-efficiency", args.sweeping.wanted_efficiency,
-                 "Step efficiency that suffices")
+  add_fraction(app, "--wanted-efficiency", args.sweeping.wanted_efficiency,
+               "Step efficiency that suffices")
       ->needs(sweep);
   lanepack_programs::add_corpus_options(app, args.reading);
   app.add_flag("--wide", args.wide, "Print all columns, however narrow the terminal is");
@@ -394,7 +397,7 @@ exit_code run(command_line& line) {
   if (args.json) {
     nlohmann::ordered_json all = nlohmann::json::array();
     for (const row& entry : rows) all.push_back(lanepack_programs::to_json(entry, facts));
-    std::fputs((all.dump(2) + "\n").c_str(), stdout);
+    print(json_text(all, 2) + "\n");
   } else {
     lanepack_programs::print_table(rows, facts, args.wide);
   }

@@ -20,6 +20,8 @@ namespace {
 
 using lanepack_programs::command_line;
 using lanepack_programs::exit_code;
+using lanepack_programs::json_text;
+using lanepack_programs::print;
 
 /// The files of a log: itself, or the *.jsonl of a folder.
 std::vector<std::string> files_of(const std::string& path) {
@@ -64,17 +66,12 @@ nlohmann::ordered_json json_of(const log_summary& log, const std::string& path) 
   return object;
 }
 
-void print(const log_summary& log, const std::string& path) {
-  std::printf("%s: %llu steps, %llu packs, chain %s", path.c_str(),
-              static_cast<unsigned long long>(log.steps),
-              static_cast<unsigned long long>(log.packs), log.chain.c_str());
-  if (log.repeated != 0) {
-    std::printf(", %llu lines repeated", static_cast<unsigned long long>(log.repeated));
-  }
-  if (log.unfinished != 0) {
-    std::printf(", %llu lines cut off", static_cast<unsigned long long>(log.unfinished));
-  }
-  std::printf("\n");
+void print_log(const log_summary& log, const std::string& path) {
+  std::string text = path + ": " + std::to_string(log.steps) + " steps, " +
+                     std::to_string(log.packs) + " packs, chain " + log.chain;
+  if (log.repeated != 0) text += ", " + std::to_string(log.repeated) + " lines repeated";
+  if (log.unfinished != 0) text += ", " + std::to_string(log.unfinished) + " lines cut off";
+  print(text + "\n");
 }
 
 exit_code run(command_line& line) {
@@ -108,16 +105,17 @@ exit_code run(command_line& line) {
       object["what"] = difference->what;
     }
     object["logs"] = {json_of(logs[0], paths[0]), json_of(logs[1], paths[1])};
-    std::printf("%s\n", object.dump(2).c_str());
+    print(json_text(object, 2) + "\n");
   } else {
-    for (int i = 0; i < 2; ++i) print(logs[i], paths[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < 2; ++i) print_log(logs[i], paths[static_cast<std::size_t>(i)]);
     if (difference) {
       std::string place =
           "step " + std::to_string(difference->step) + ", pack " + std::to_string(difference->lane);
       if (difference->record) place += ", record " + std::to_string(*difference->record);
-      std::printf("the runs differ first at %s: %s\n", place.c_str(), difference->what.c_str());
+      print("the runs differ first at " + place + ": " + difference->what + "\n");
     } else {
-      std::printf("the runs are the same%s\n", common ? " in the steps that both have" : "");
+      print(std::string("the runs are the same") + (common ? " in the steps that both have" : "") +
+            "\n");
     }
   }
   return difference ? exit_code::failure : exit_code::ok;

@@ -17,6 +17,7 @@
 
 #include <lanepack/sim.hpp>
 
+#include "support/output.hpp"
 #include "support/table.hpp"
 #include "support/terminal.hpp"
 
@@ -169,7 +170,7 @@ inline void print_notes(const std::vector<row>& rows, const run_facts& facts, st
               "capacity) would help",
           width, 2);
     }
-    std::fputs(text.c_str(), stdout);
+    print(text);
   }
 }
 
@@ -304,7 +305,7 @@ inline void print_table(const std::vector<row>& rows, const run_facts& facts, bo
         "be given one (--micro-batches), or agree on one integer a step.",
         width, 2);
   }
-  std::fputs(text.c_str(), stdout);
+  print(text);
   print_notes(rows, facts, width);
 }
 

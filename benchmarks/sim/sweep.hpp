@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/experiment.hpp"
+#include "support/output.hpp"
 #include "support/table.hpp"
 #include "support/terminal.hpp"
 
@@ -115,13 +116,12 @@ inline void print_sweep(const std::vector<sweep_line>& lines, const sweep_option
                                   : "-");
     table.add_row(cells);
   }
-  std::fputs(table.text(style_of(STDOUT_FILENO)).c_str(), stdout);
-  std::fputs(("K: steps of lookahead; the cells are step efficiency. smallest: the fewest steps "
-              "that reach " +
-              fixed(options.wanted_efficiency, 3) +
-              " and keep it\nwith more; buffered: records a rank then holds at most.\n")
-                 .c_str(),
-             stdout);
+  print(table.text(style_of(STDOUT_FILENO)));
+  print(
+      "K: steps of lookahead; the cells are step efficiency. smallest: the fewest steps "
+      "that reach " +
+      fixed(options.wanted_efficiency, 3) +
+      " and keep it\nwith more; buffered: records a rank then holds at most.\n");
 }
 
 }  // namespace lanepack_programs

@@ -15,6 +15,7 @@
 #include <lanepack/corpus/token_type.hpp>
 #include <lanepack/json/open_corpus.hpp>
 
+#include "support/numbers.hpp"
 #include "support/program.hpp"
 
 namespace lanepack_programs {
@@ -78,8 +79,8 @@ inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& opti
           "")
       ->type_name("TYPE")
       ->group(group);
-  app.add_option("--eot", options.corpus.tokens.end_of_text,
-                 "Id of the end-of-text token of a token file (default by its type)")
+  add_number(app, "--eot", options.corpus.tokens.end_of_text,
+             "Id of the end-of-text token of a token file (default by its type)")
       ->type_name("ID")
       ->group(group);
   choice("--eot-place", "Where a document of a token file has it (default by its format)",
@@ -96,8 +97,8 @@ inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& opti
                                            {"loss_mask", target_key::loss_mask},
                                            {"none", target_key::none}},
          [&options](target_key key) { options.jsonl.keys.targets = key; });
-  app.add_option("--threads", options.corpus.threads, "Threads that read (default all processors)")
-      ->check(at_least(1))
+  add_number(app, "--threads", options.corpus.threads, "Threads that read (default all processors)",
+             {.least = 1})
       ->type_name("N")
       ->group(group);
 }

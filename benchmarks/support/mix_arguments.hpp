@@ -17,6 +17,7 @@
 #include <lanepack/json.hpp>
 #include <lanepack/lanepack.hpp>
 
+#include "support/numbers.hpp"
 #include "support/read_lengths.hpp"
 
 namespace lanepack_programs {

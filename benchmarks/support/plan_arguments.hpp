@@ -18,6 +18,7 @@
 
 #include "support/corpus_options.hpp"
 #include "support/mix_arguments.hpp"
+#include "support/numbers.hpp"
 #include "support/policy_arguments.hpp"
 #include "support/read_lengths.hpp"
 
@@ -61,31 +62,33 @@ class plan_arguments {
             ->type_name("FILE")
             ->excludes(corpus);
     mix_.add_to(app, corpus, lengths);
-    app.add_option("--lanes", options_.lanes, "L, the number of lanes")->required();
-    app.add_option("--records-per-pack", options_.records_per_pack, "b, records of a pack")
+    add_number(app, "--lanes", options_.lanes, "L, the number of lanes", {.least = 1})->required();
+    add_number(app, "--records-per-pack", options_.records_per_pack, "b, records of a pack",
+               {.least = 1})
         ->required();
-    app.add_option("--lookahead", options_.lookahead_steps, "Steps of records a lane may buffer");
+    add_number(app, "--lookahead", options_.lookahead_steps, "Steps of records a lane may buffer");
     app.add_option("--policy", options_.policy, "Lookahead policy: " + policy_list());
     policy_.add_to(app);
-    app.add_option("--seed", options_.seed, "Keys every random decision");
-    app.add_option("--epochs", epochs_, "Passes over the corpus");
+    add_number(app, "--seed", options_.seed, "Keys every random decision");
+    add_number(app, "--epochs", epochs_, "Passes over the corpus");
     app.add_option("--epoch-end", rule_,
                    "drop_last, pad, continue or finite (default continue with --mix, else "
                    "drop_last)");
-    app.add_option("--steps", steps_, "Steps after which the run ends");
+    add_number(app, "--steps", steps_, "Steps after which the run ends");
     app.add_option("--skip-steps", skips_,
                    "Ranges FIRST:LAST of steps that are not delivered; LAST "
                    "itself is delivered again");
     app.add_option("--pack-size-change", changes_,
                    "STEP:B, from which step packs have B records; may be repeated");
     app.add_option("--shuffle", shuffle_, "full, block or none");
-    app.add_option("--block-records", options_.shuffle.block_records,
-                   "Records of a block of --shuffle block");
-    app.add_option("--group-blocks", options_.shuffle.group_blocks,
-                   "Blocks whose records mix under --shuffle block");
-    app.add_option("--capacity-tokens", capacity_, "Most tokens of a micro-batch, after padding");
-    app.add_option("--record-multiple", options_.limits.record_multiple,
-                   "Every record is padded to a multiple of so many tokens");
+    add_number(app, "--block-records", options_.shuffle.block_records,
+               "Records of a block of --shuffle block");
+    add_number(app, "--group-blocks", options_.shuffle.group_blocks,
+               "Blocks whose records mix under --shuffle block");
+    add_number(app, "--capacity-tokens", capacity_, "Most tokens of a micro-batch, after padding",
+               {.least = 1});
+    add_number(app, "--record-multiple", options_.limits.record_multiple,
+               "Every record is padded to a multiple of so many tokens", {.least = 1});
     app.add_option("--infeasible", infeasible_,
                    "Records above the capacity: fail, skip_and_count, truncate or chunk");
     app.add_option("--empty", empty_, "Records without tokens: fail or skip_and_count");
@@ -119,10 +122,7 @@ class plan_arguments {
       options_.skip_steps.push_back({first, last});
     }
     for (const std::string& text : changes_) {
-      const auto [step, size] = split("--pack-size-change", text);
-      if (size > UINT32_MAX) {
-        lanepack::detail::throw_invalid_option("--pack-size-change", text, "at most 2^32 - 1");
-      }
+      const auto [step, size] = split("--pack-size-change", text, {.least = 1, .most = UINT32_MAX});
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
     const lanepack::any_estimator estimator = cost_model_of(model_).estimator;
@@ -147,14 +147,15 @@ class plan_arguments {
 
  private:
   static std::pair<std::uint64_t, std::uint64_t> split(const std::string& option,
-                                                       const std::string& text) {
+                                                       const std::string& text,
+                                                       number_range second = {}) {
     const std::size_t colon = text.find(':');
     if (colon == std::string::npos) {
       lanepack::detail::throw_invalid_option(option, lanepack::detail::quoted(text),
                                              "two numbers as A:B");
     }
     return {parse_number(option, text.substr(0, colon)),
-            parse_number(option, text.substr(colon + 1))};
+            parse_number(option, text.substr(colon + 1), second)};
   }
 
   lanepack::plan_options options_;

@@ -12,6 +12,8 @@
 #include <lanepack/json.hpp>
 #include <lanepack/lanepack.hpp>
 
+#include "support/numbers.hpp"
+
 namespace lanepack_programs {
 
 /// Limits on a step, the displacement bound, and what the records are said to cost.
@@ -19,13 +21,13 @@ class policy_arguments {
  public:
   /// Registers the options; the object must outlive the parser.
   void add_to(CLI::App& app) {
-    app.add_option("--max-displacement", max_displacement_,
-                   "Most steps that a record may be held back; 0: 32 x lookahead")
+    add_number(app, "--max-displacement", max_displacement_,
+               "Most steps that a record may be held back; 0: 32 x lookahead")
         ->default_str("32 x lookahead");
-    app.add_option("--max-step-tokens-ratio", max_step_tokens_ratio_,
-                   "Most tokens expected in a step, over the mean step; 0: no limit");
-    app.add_option("--max-step-cost-ratio", max_step_cost_ratio_,
-                   "Most cost expected in a step, over the mean step; 0: no limit")
+    add_fraction(app, "--max-step-tokens-ratio", max_step_tokens_ratio_,
+                 "Most tokens expected in a step, over the mean step; 0: no limit");
+    add_fraction(app, "--max-step-cost-ratio", max_step_cost_ratio_,
+                 "Most cost expected in a step, over the mean step; 0: no limit")
         ->default_str("no limit");
     app.add_option("--histogram", histogram_,
                    "Policies plan by these lengths rather than by the corpus: JSON "
@@ -41,8 +43,12 @@ class policy_arguments {
         parts_per_million("--max-step-tokens-ratio", max_step_tokens_ratio_);
     options.max_step_cost_ppm = parts_per_million("--max-step-cost-ratio", max_step_cost_ratio_);
     if (!histogram_.empty()) {
-      options.costs = lanepack::costs_of_lengths(lanepack::read_length_histogram(histogram_),
-                                                 estimator, options.limits);
+      const auto lengths = lanepack::read_length_histogram(histogram_);
+      try {
+        options.costs = lanepack::costs_of_lengths(lengths, estimator, options.limits);
+      } catch (const lanepack::invalid_option& e) {
+        lanepack::detail::throw_json_error(histogram_, e.what());
+      }
     }
   }
 
@@ -50,13 +56,14 @@ class policy_arguments {
   static std::uint32_t parts_per_million(const char* option, double ratio) {
     constexpr double most = 4000;
     if (ratio == 0) return 0;
-    const double parts = ratio * 1'000'000;
+    const double parts = std::round(ratio * 1'000'000);
     // Not a number compares false.
     if (!(parts >= 1'000'001 && ratio <= most)) {
-      lanepack::detail::throw_invalid_option(option, CLI::detail::to_string(ratio),
-                                             "more than 1, the mean step, and at most 4000, or 0");
+      lanepack::detail::throw_invalid_option(
+          option, CLI::detail::to_string(ratio),
+          "at least 1.000001 times the mean step and at most 4000 times, or 0");
     }
-    return static_cast<std::uint32_t>(std::lround(parts));
+    return static_cast<std::uint32_t>(parts);
   }
 
   std::uint64_t max_displacement_ = 0;

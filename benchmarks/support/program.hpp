@@ -18,6 +18,9 @@
 #include <lanepack/core/error.hpp>
 #include <lanepack/version.hpp>
 
+#include "support/numbers.hpp"
+#include "support/output.hpp"
+
 namespace lanepack_programs {
 
 /// Exit status of a program.
@@ -100,17 +103,6 @@ class command_line {
   CLI::App app_;
 };
 
-/// Accepts whole numbers from `least` on. CLI11's own ranges print their bounds as doubles.
-inline CLI::Validator at_least(std::uint64_t least) {
-  return CLI::Validator(
-      [least](std::string& text) {
-        std::uint64_t value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least) return std::string();
-        return "found " + text + ", expected an integer of at least " + std::to_string(least);
-      },
-      std::string());
-}
-
 /// Accepts the keys of `choices`.
 template <class Map>
 CLI::Validator one_of(const Map& choices) {
@@ -147,17 +139,24 @@ int run_program(int argc, const char* const* argv, Body&& body) {
     try {
       code = body(line);
     } catch (const CLI::CallForHelp&) {
-      std::fputs(line.app().help().c_str(), stdout);
+      print(line.app().help());
       code = exit_code::ok;
     } catch (const CLI::CallForAllHelp&) {
-      std::fputs(line.app().help("", CLI::AppFormatMode::All).c_str(), stdout);
+      print(line.app().help("", CLI::AppFormatMode::All));
       code = exit_code::ok;
     } catch (const CLI::CallForVersion&) {
-      std::fputs(LANEPACK_VERSION_STRING "\n", stdout);
+      print(LANEPACK_VERSION_STRING "\n");
       code = exit_code::ok;
     } catch (const CLI::ParseError& e) {
       print_error(name, e.what() + ("\n`" + name + " --help` lists the options."));
       code = exit_code::bad_usage;
+    }
+    // A full disk or a closed pipe shows at the latest here; results that nobody got are no
+    // success, while bad data stays what it is.
+    try {
+      flush_output();
+    } catch (const output_error&) {
+      if (code == exit_code::ok) throw;
     }
   } catch (const lanepack::invalid_option& e) {
     print_error(name, e.what());
@@ -166,16 +165,11 @@ int run_program(int argc, const char* const* argv, Body&& body) {
     print_error(name, e.what());
     code = exit_code::bad_data;
   } catch (const std::bad_alloc&) {
+    code = exit_code::failure;
     print_error(name, "out of memory");
   } catch (const std::exception& e) {
+    code = exit_code::failure;
     print_error(name, e.what());
-  }
-  // A full disk or a closed pipe shows at the latest here; results that nobody got are no success.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    if (code == exit_code::ok) {
-      print_error(name, "standard output cannot be written");
-      code = exit_code::failure;
-    }
   }
   return static_cast<int>(code);
 }

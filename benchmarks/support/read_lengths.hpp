@@ -1,12 +1,9 @@
 #pragma once
 
 /// @file
-/// Numbers and corpora that a program is given as text.
+/// Corpora that a program is given by their paths.
 
-#include <charconv>
-#include <cstdint>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include <lanepack/json.hpp>
@@ -15,18 +12,6 @@
 #include "support/progress.hpp"
 
 namespace lanepack_programs {
-
-/// A whole number, given as text.
-/// @throws  lanepack::invalid_option
-inline std::uint64_t parse_number(const std::string& option, const std::string& text) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    lanepack::detail::throw_invalid_option(option, lanepack::detail::quoted(text),
-                                           "a whole number");
-  }
-  return value;
-}
 
 /// A corpus and its summary.
 struct any_lengths {

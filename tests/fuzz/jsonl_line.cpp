@@ -125,6 +125,7 @@ std::optional<expected_line> expect(const oracle& seen, target_key targets) {
   if (!seen.is_object) return std::nullopt;
   const oracle::field* tokens = ids == nullptr || (ids->is_null && other != nullptr) ? other : ids;
   if (tokens == nullptr || !tokens->is_array || !tokens->is_good) return std::nullopt;
+  if (tokens == ids && other != nullptr && other->is_array && other->is_good) return std::nullopt;
   for (const std::int64_t id : tokens->values) {
     if (id < 0) return std::nullopt;
   }

@@ -27,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       lanepack::detail::cache_digest(lanepack::detail::summary_cache_kind,
                                      std::as_bytes(std::span(payload.data(), payload.size())));
   lanepack_test::write_file(path, std::string(lanepack::detail::summary_cache_kind) + "\n" +
+                                      lanepack_test::little_endian(std::uint64_t{payload.size()}) +
                                       payload + lanepack_test::little_endian(digest.low) +
                                       lanepack_test::little_endian(digest.high));
   const auto loaded = lanepack::load_summary(path, {});

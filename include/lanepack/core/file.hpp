@@ -105,6 +105,14 @@ inline int open_file(const std::string& path, int flags, ::mode_t mode) noexcept
   return fd;
 }
 
+/// What a file that is not a regular one is.
+inline const char* kind_of_file(::mode_t mode) noexcept {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
+}
+
 }  // namespace detail
 
 /// Size and time of the file at `path`, or nullopt where there is no regular file to be seen.
@@ -118,19 +126,25 @@ inline int open_file(const std::string& path, int flags, ::mode_t mode) noexcept
 /// @thread_safety  Const members may be called by any number of threads.
 class input_file {
  public:
-  /// Opens the regular file at `path`.
-  /// @throws data_error  It cannot be opened or mapped, or is not a regular file.
+  /// Opens the regular file at `path`. Waits for nobody: a FIFO is refused at once.
+  /// @throws data_error  It cannot be opened or mapped, is not a regular file, or is one that the
+  ///                     system makes as it is read and whose size it does not know (/proc).
   explicit input_file(std::string path, file_access access = file_access::positioned)
-      : path_(std::move(path)), fd_(detail::open_file(path_, O_RDONLY | O_CLOEXEC, 0)) {
+      : path_(std::move(path)),
+        fd_(detail::open_file(path_, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0)) {
     if (!fd_.is_open()) detail::throw_file_error(path_, "open the file", errno);
     struct ::stat status {};
     if (::fstat(fd_.value(), &status) != 0) {
       detail::throw_file_error(path_, "read the file's size", errno);
     }
     if (!S_ISREG(status.st_mode)) {
-      detail::throw_file_error(path_, "read the file", S_ISDIR(status.st_mode) ? EISDIR : EINVAL);
+      detail::throw_data_error({.path = path_, .byte_offset = {}, .record = {}, .line = {}},
+                               std::string("cannot read the file: found ") +
+                                   detail::kind_of_file(status.st_mode) +
+                                   ", expected a regular file");
     }
     identity_ = detail::identity_of(status);
+    check_known_size();
     had_links_ = status.st_nlink > 0;
     if (access == file_access::mapped) map();
   }
@@ -273,6 +287,14 @@ class input_file {
     std::uint64_t bytes = 0;
     std::size_t parts = 0;
   };
+
+  void check_known_size() const {
+    std::byte byte{};
+    if (identity_.size != 0 || ::pread(fd_.value(), &byte, 1, 0) <= 0) return;
+    detail::throw_file_error_at(path_, 0,
+                                "found content in a file of 0 bytes, expected one whose size the "
+                                "system knows: copy it to a regular file");
+  }
 
   void map() {
     if (identity_.size == 0) return;

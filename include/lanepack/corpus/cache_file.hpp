@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,7 +34,8 @@ inline digest128 cache_digest(std::string_view kind, std::span<const std::byte> 
 
 /// Gathers the payload of a cache file. All numbers are little-endian.
 ///
-/// Layout: kind, a newline, payload, digest of both (low and high 64 bits).
+/// Layout: kind, a newline, bytes of the payload (64 bits), payload, digest of kind and payload
+/// (low and high 64 bits).
 class cache_writer {
  public:
   void number(std::uint64_t value) {
@@ -56,14 +56,17 @@ class cache_writer {
   bool save(const std::string& path, std::string_view kind) const {
     const digest128 digest = cache_digest(kind, payload_);
     const auto head = std::string(kind) + "\n";
+    std::array<std::byte, 8> size;
     std::array<std::byte, 16> tail;
     for (std::size_t i = 0; i < 8; ++i) {
+      size[i] = static_cast<std::byte>(std::uint64_t{payload_.size()} >> (8 * i));
       tail[i] = static_cast<std::byte>(digest.low >> (8 * i));
       tail[8 + i] = static_cast<std::byte>(digest.high >> (8 * i));
     }
     try {
       output_file file(path);
       file.append(std::as_bytes(std::span(head.data(), head.size())));
+      file.append(size);
       file.append(payload_);
       file.append(tail);
       file.commit();
@@ -82,26 +85,28 @@ class cache_writer {
 class cache_reader {
  public:
   cache_reader(const std::string& path, std::string_view kind) {
-    constexpr std::size_t tail_bytes = 16;
     if (!identify_file(path)) return;
     try {
-      bytes_ = read_whole_file(path, std::numeric_limits<std::uint64_t>::max());
+      const input_file file(path);
+      const std::size_t head_bytes = kind.size() + 1 + size_bytes;
+      if (file.size() < head_bytes + tail_bytes) return;
+      bytes_.resize(head_bytes);
+      file.read_at(0, bytes_);
+      if (std::memcmp(bytes_.data(), kind.data(), kind.size()) != 0 ||
+          bytes_[kind.size()] != std::byte{'\n'}) {
+        return;
+      }
+      // The rest is read only where it is as long as it says: a file that has grown by accident may
+      // be larger than the memory.
+      if (number_at(kind.size() + 1) != file.size() - head_bytes - tail_bytes) return;
+      bytes_.resize(static_cast<std::size_t>(file.size()));
+      file.read_at(head_bytes, std::span(bytes_).subspan(head_bytes));
+      position_ = head_bytes;
     } catch (const data_error&) {
       return;
     }
-    if (bytes_.size() < kind.size() + 1 + tail_bytes ||
-        std::memcmp(bytes_.data(), kind.data(), kind.size()) != 0 ||
-        bytes_[kind.size()] != std::byte{'\n'}) {
-      return;
-    }
-    position_ = bytes_.size() - tail_bytes;
-    end_ = bytes_.size();
-    good_ = true;
-    digest128 saved;
-    saved.low = number();
-    saved.high = number();
-    position_ = kind.size() + 1;
     end_ = bytes_.size() - tail_bytes;
+    const digest128 saved{number_at(end_), number_at(end_ + 8)};
     good_ = saved == cache_digest(kind, std::span(bytes_).subspan(position_, end_ - position_));
   }
 
@@ -110,12 +115,8 @@ class cache_reader {
 
   std::uint64_t number() {
     if (!has(8)) return 0;
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < 8; ++i) {
-      value |= std::to_integer<std::uint64_t>(bytes_[position_ + i]) << (8 * i);
-    }
     position_ += 8;
-    return value;
+    return number_at(position_ - 8);
   }
 
   std::uint64_t small_number() {
@@ -140,6 +141,17 @@ class cache_reader {
   }
 
  private:
+  static constexpr std::size_t size_bytes = 8;
+  static constexpr std::size_t tail_bytes = 16;
+
+  [[nodiscard]] std::uint64_t number_at(std::size_t at) const {
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < 8; ++i) {
+      value |= std::to_integer<std::uint64_t>(bytes_[at + i]) << (8 * i);
+    }
+    return value;
+  }
+
   bool has(std::uint64_t count) {
     if (!good_ || count > end_ - position_) good_ = false;
     return good_;

@@ -41,6 +41,9 @@ struct jsonl_options {
   bool cache_index = true;
   /// Threads that make the index, at least 1; all processors where absent.
   std::optional<unsigned> threads;
+  /// Most bytes of a line, 1 to 2^32 - 1, where the file is indexed. A longer one is a fault, and
+  /// no more of it is held in memory.
+  std::uint64_t max_line_bytes = std::uint64_t{1} << 30;
   /// Bytes that a thread takes at a time, at least 1.
   std::uint64_t chunk_bytes = std::uint64_t{1} << 22;
   /// Told how many bytes of the file are indexed.
@@ -77,6 +80,11 @@ inline void validate(const jsonl_options& options) {
     throw_invalid_option("jsonl.threads", "0", "at least 1");
   }
   if (options.chunk_bytes == 0) throw_invalid_option("jsonl.chunk_bytes", "0", "at least 1");
+  if (options.max_line_bytes == 0 ||
+      options.max_line_bytes > std::numeric_limits<std::uint32_t>::max()) {
+    throw_invalid_option("jsonl.max_line_bytes", std::to_string(options.max_line_bytes),
+                         "1 to 4294967295");
+  }
 }
 
 [[nodiscard]] inline digest128 digest_of(const token_line_options& keys) {
@@ -118,8 +126,11 @@ struct jsonl_chunk {
 class jsonl_chunk_scan {
  public:
   /// @param fault_limit  Faults that are kept, at least 1; with 1 the scan ends at the first.
-  jsonl_chunk_scan(const input_file& file, const token_line_options& keys, std::size_t fault_limit)
-      : file_(file), parser_(keys), fault_limit_(fault_limit) {}
+  jsonl_chunk_scan(const input_file& file, const jsonl_options& options, std::size_t fault_limit)
+      : file_(file),
+        parser_(options.keys),
+        max_line_bytes_(options.max_line_bytes),
+        fault_limit_(fault_limit) {}
 
   /// Reads the lines that begin in [begin, end). A line begins at `begin` if it is the first of the
   /// file or the byte in front ends one.
@@ -134,7 +145,13 @@ class jsonl_chunk_scan {
     }
     while (first_ + at < end) {
       std::size_t newline = find_newline(at);
-      while (newline == npos && first_ + buffer_.size() < file_.size()) newline = extend(at);
+      while (newline == npos && first_ + buffer_.size() < file_.size()) {
+        // The rest of the range belongs to this line.
+        if (is_hopeless(first_ + at, std::string_view(buffer_).substr(at))) {
+          return std::move(found_);
+        }
+        newline = extend(at);
+      }
       const std::size_t stop = newline == npos ? buffer_.size() : newline;
       take(first_ + at, std::string_view(buffer_).substr(at, stop - at));
       if (fault_limit_ == 1 && found_.fault_count != 0) break;
@@ -155,23 +172,40 @@ class jsonl_chunk_scan {
     const std::size_t old = buffer_.size();
     const std::uint64_t left = file_.size() - first_ - old;
     const std::uint64_t wanted = std::max<std::uint64_t>(old - at, 4096);
-    buffer_.resize(old + static_cast<std::size_t>(std::min(left, wanted)));
+    // One byte more tells a line that is too long.
+    const std::uint64_t most = max_line_bytes_ + 1 - (old - at);
+    buffer_.resize(old + static_cast<std::size_t>(std::min({left, wanted, most})));
     file_.read_at(first_ + old, std::as_writable_bytes(std::span(buffer_)).subspan(old));
     return find_newline(old);
   }
 
+  /// Whether the first bytes of a line tell that it is no record, however it goes on; counts it
+  /// and notes its fault then. Lines up to a fixed length are left to the parser, which says more.
+  bool is_hopeless(std::uint64_t offset, std::string_view line) {
+    constexpr std::size_t judged_whole = std::size_t{1} << 16;
+    if (line.size() <= std::min<std::uint64_t>(judged_whole, max_line_bytes_)) return false;
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start < judged_whole && line[start] != '{') {
+      ++found_.line_count;
+      add_fault(offset + start,
+                "found " + describe_json_byte(line[start]) + ", expected an object");
+      return true;
+    }
+    if (line.size() <= max_line_bytes_) return false;
+    ++found_.line_count;
+    add_fault(offset, "found a line of more than " + std::to_string(max_line_bytes_) +
+                          " bytes, expected at most so many");
+    return true;
+  }
+
   void take(std::uint64_t offset, std::string_view line) {
+    if (is_hopeless(offset, line)) return;
     ++found_.line_count;
     if (line.find_first_not_of(" \t\r") == npos) {
       ++found_.blank_count;
       return;
     }
     constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (line.size() > most) {
-      add_fault(offset, "found a line of " + std::to_string(line.size()) +
-                            " bytes, expected fewer than 2^32");
-      return;
-    }
     if (!parser_.parse(line)) {
       add_fault(offset + parser_.fault().offset, parser_.fault().what);
       return;
@@ -191,6 +225,7 @@ class jsonl_chunk_scan {
 
   const input_file& file_;
   token_line_parser parser_;
+  std::uint64_t max_line_bytes_;
   std::size_t fault_limit_;
   std::uint64_t first_ = 0;
   std::string buffer_;
@@ -220,7 +255,7 @@ class jsonl_chunk_scan {
       const std::uint64_t begin = start + i * options.chunk_bytes;
       const std::uint64_t bytes = std::min(options.chunk_bytes, file.size() - begin);
       jsonl_chunk& chunk = chunks[static_cast<std::size_t>(i)];
-      chunk = jsonl_chunk_scan(file, options.keys, fault_limit).run(i == 0, begin, begin + bytes);
+      chunk = jsonl_chunk_scan(file, options, fault_limit).run(i == 0, begin, begin + bytes);
       if (fault_limit == 1 && chunk.fault_count != 0) throw stop{};
       progress.advance(bytes);
     });
@@ -261,7 +296,7 @@ class jsonl_chunk_scan {
 /// @throws data_error  The first line of the file that is not a record, with path, line and byte
 ///         offset; also where the file cannot be read or changes meanwhile.
 /// @complexity  O(bytes of the file) over all threads; memory for 24 bytes a record, and for each
-///              thread a chunk and its longest line.
+///              thread a chunk and its longest line, at most `max_line_bytes`.
 /// @determinism  The result and the error do not depend on the number of threads or on
 ///               `chunk_bytes`.
 [[nodiscard]] inline jsonl_index scan_jsonl(const input_file& file,
@@ -348,7 +383,8 @@ class jsonl_index_file {
       index.tokens = number(bytes, 56, 8);
       index.loss_tokens = number(bytes, 64, 8);
       digest = {number(bytes, 72, 8), number(bytes, 80, 8)};
-      if (records > (file.size() - header_bytes) / line_bytes ||
+      // A record takes a byte of the corpus at least, so an index cannot be larger by much.
+      if (records > identity.size || records > (file.size() - header_bytes) / line_bytes ||
           file.size() != header_bytes + records * line_bytes ||
           bytes != header(identity, keys, records, index, digest)) {
         return std::nullopt;

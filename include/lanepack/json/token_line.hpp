@@ -623,6 +623,12 @@ class token_line_parser {
         (main_.state == field_state::absent ||
          (main_.state == field_state::null && other_.state != field_state::absent));
     field& chosen = use_other ? other_ : main_;
+    if (main_.state == field_state::present && other_.state == field_state::present) {
+      return fail(
+          other_.offset,
+          "found both \"input_ids\" and \"tokens\", expected one of them, or an option that "
+          "says which to read");
+    }
     if (chosen.state == field_state::absent) {
       return fail(0,
                   options_.token_key.empty()

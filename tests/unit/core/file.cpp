@@ -81,6 +81,23 @@ TEST_CASE("core: moving a file keeps it open", "[core]") {
   }
 }
 
+TEST_CASE("core: a FIFO is refused without waiting for its writer", "[core]") {
+  const scratch_dir scratch;
+  REQUIRE(::mkfifo(scratch.path("fifo").c_str(), 0600) == 0);
+  for (const file_access access : accesses) {
+    REQUIRE_THAT(message_of([&] { input_file file(scratch.path("fifo"), access); }),
+                 ContainsSubstring("fifo: cannot read the file: found a FIFO, expected a regular "
+                                   "file"));
+  }
+}
+
+#if defined(__linux__)
+TEST_CASE("core: a file whose size the system does not know is refused", "[core]") {
+  REQUIRE_THAT(message_of([&] { input_file file("/proc/self/status"); }),
+               ContainsSubstring("/proc/self/status, byte 0: found content in a file of 0 bytes"));
+}
+#endif
+
 TEST_CASE("core: files that cannot be opened are named", "[core]") {
   const scratch_dir scratch;
   const std::string missing = scratch.path("missing");
@@ -88,8 +105,10 @@ TEST_CASE("core: files that cannot be opened are named", "[core]") {
   REQUIRE_THAT(message_of([&] { input_file file(missing); }),
                ContainsSubstring("No such file or directory"));
   REQUIRE_THAT(message_of([&] { input_file file(scratch.path()); }),
-               ContainsSubstring("Is a directory"));
-  REQUIRE_THAT(message_of([&] { input_file file("/dev/null"); }), ContainsSubstring("/dev/null"));
+               ContainsSubstring("found a directory, expected a regular file"));
+  REQUIRE_THAT(message_of([&] { input_file file("/dev/null"); }),
+               ContainsSubstring("/dev/null: cannot read the file: found a device, expected a "
+                                 "regular file"));
   if (::geteuid() != 0) {
     write_file(scratch.path("secret"), "x");
     ::chmod(scratch.path("secret").c_str(), 0);

@@ -1,6 +1,7 @@
 #include <lanepack/corpus/cache_file.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "support/catch.hpp"
@@ -46,8 +47,8 @@ TEST_CASE("corpus: the layout of a cache file is fixed", "[corpus]") {
   out.small_number(300);
   REQUIRE(out.save(scratch.path("c"), "k"));
   const std::string bytes = read_file(scratch.path("c"));
-  REQUIRE(bytes.size() == 2 + 8 + 2 + 16);
-  REQUIRE(bytes.substr(0, 12) == std::string("k\n\1\0\0\0\0\0\0\0\xac\2", 12));
+  REQUIRE(bytes.size() == 2 + 8 + 8 + 2 + 16);
+  REQUIRE(bytes.substr(0, 20) == std::string("k\n\12\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\xac\2", 20));
 }
 
 TEST_CASE("corpus: reads past the end of a cache file give zeros", "[corpus]") {
@@ -103,6 +104,19 @@ TEST_CASE("corpus: cache files of another kind, damaged or missing are not good"
     write_file(scratch.path("c"), damaged);
     REQUIRE_FALSE(detail::cache_reader(scratch.path("c"), "kind 1").good());
   }
+}
+
+TEST_CASE("corpus: a cache file that has grown is damaged and not read", "[corpus]") {
+  const scratch_dir scratch;
+  detail::cache_writer out;
+  out.text("payload");
+  REQUIRE(out.save(scratch.path("c"), "kind 1"));
+  // More than any memory: holes take no room on the device.
+  std::filesystem::resize_file(scratch.path("c"), std::uint64_t{1} << 42);
+  REQUIRE_FALSE(detail::cache_reader(scratch.path("c"), "kind 1").good());
+  write_file(scratch.path("c"), "");
+  std::filesystem::resize_file(scratch.path("c"), std::uint64_t{1} << 42);
+  REQUIRE_FALSE(detail::cache_reader(scratch.path("c"), "kind 1").good());
 }
 
 TEST_CASE("corpus: a key is equal to itself alone", "[corpus]") {

@@ -109,7 +109,7 @@ TEST_CASE("corpus: what is no corpus is described", "[corpus]") {
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path("missing"))); }),
                ContainsSubstring("missing: cannot open the file"));
   REQUIRE_THAT(message_of([&] { static_cast<void>(open_corpus(scratch.path())); }),
-               ContainsSubstring("Is a directory"));
+               ContainsSubstring("found a directory, expected a regular file"));
   open_options options;
   options.threads = 0;
   REQUIRE_THROWS_AS(open_corpus(scratch.path("a.txt"), options), invalid_option);

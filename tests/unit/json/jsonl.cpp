@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -417,6 +418,47 @@ TEST_CASE("json: progress counts all bytes once, one thread at a time", "[json]"
   const jsonl_source source(path, options);
   CHECK(source.size() == 1000);
   CHECK(last == text.size());
+}
+
+TEST_CASE("json: a line that is too long is a fault, however the file is read", "[json]") {
+  const scratch_dir dir;
+  const std::string path = dir.path("a.jsonl");
+  // 16, 15 and 18 bytes.
+  write_file(path, "{\"tokens\":[1,2]}\n{\"tokens\":[34]}\n{\"tokens\":[1,2,3]}\n");
+  for (const std::uint64_t chunk_bytes : {1U, 7U, 1000U}) {
+    jsonl_options options = without_index(chunk_bytes, 2);
+    options.max_line_bytes = 18;
+    CHECK(jsonl_source(path, options).size() == 3);
+    options.max_line_bytes = 17;
+    CHECK_THROWS_MATCHES(
+        jsonl_source(path, options), data_error,
+        Catch::Matchers::Message(
+            path + ", line 3, byte 33: found a line of more than 17 bytes, expected at most so "
+                   "many"));
+    options.max_line_bytes = 15;
+    const auto problems = lanepack::find_jsonl_problems(input_file(path), options, 10);
+    CHECK(problems.count == 2);
+  }
+}
+
+TEST_CASE("json: a line without an end is refused at its first bytes", "[json]") {
+  const scratch_dir dir;
+  const std::string path = dir.path("a.jsonl");
+  write_file(path, "{\"tokens\":[1,2]}\n \n  ");
+  // More than any memory: holes take no room on the device and read as zeros.
+  std::filesystem::resize_file(path, std::uint64_t{1} << 42);
+  CHECK_THROWS_MATCHES(
+      jsonl_source(path, without_index()), data_error,
+      Catch::Matchers::Message(path + ", line 3, byte 21: found byte 0x00, expected an object"));
+  std::string text = "{\"tokens\":[1,2]}\n[";
+  for (int i = 0; i < 100'000; ++i) text += "1,";
+  write_file(path, text + "1]\n{\"tokens\":[3]}\n");
+  for (const std::uint64_t chunk_bytes : {1000U, 1'000'000U}) {
+    const auto problems =
+        lanepack::find_jsonl_problems(input_file(path), without_index(chunk_bytes), 10);
+    CHECK(problems.count == 1);
+    CHECK(problems.first.at(0).what() == path + ", line 2, byte 17: found '[', expected an object");
+  }
 }
 
 TEST_CASE("json: options and paths that cannot work are refused", "[json]") {

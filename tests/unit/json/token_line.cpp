@@ -83,9 +83,14 @@ TEST_CASE("json: numbers of every width are read by the fast and the slow loop",
   CHECK(parse_good("{\"tokens\": " + array + "]}").tokens == expected);
 }
 
-TEST_CASE("json: input_ids is read where a line has both keys", "[json]") {
+TEST_CASE("json: a line with two arrays of token ids is refused", "[json]") {
   CHECK(parse_good(R"({"tokens": ["EU", "rejects"], "input_ids": [1, 2]})").tokens == tokens{1, 2});
-  CHECK(parse_good(R"({"input_ids": [1, 2], "tokens": [5]})").tokens == tokens{1, 2});
+  require_fault(R"({"input_ids": [1, 2], "tokens": [5]})", 32,
+                "found both \"input_ids\" and \"tokens\", expected one of them, or an option that "
+                "says which to read");
+  CHECK(parse_good(R"({"input_ids": [1, 2], "tokens": [5]})", {.token_key = "tokens"}).tokens ==
+        tokens{5});
+  CHECK(parse_good(R"({"input_ids": [1, 2], "tokens": null})").tokens == tokens{1, 2});
   CHECK(parse_good(R"({"input_ids": null, "tokens": [5]})").tokens == tokens{5});
   require_fault(R"({"input_ids": "x", "tokens": [5]})", 14,
                 "input_ids: found a string, expected an array");
