@@ -65,13 +65,14 @@ exit_code run(command_line& line) {
   lanepack_bench::settings how;
   how.folder = default_folder();
   CLI::App& app = line.app();
-  app.add_option("--filter", filters,
-                 "Only benchmarks with one of these texts in their name; -TEXT leaves out")
+  app.add_option(
+         "--filter", filters,
+         "Only benchmarks with one of these texts in their name; -TE{.least = 1});T leaves out")
       ->delimiter(',')
-      ->type_name("TEXT,...");
+      ->type_name("TE{.least = 1});T,...");
   app.add_flag("--list", list, "Print the names and measure nothing");
-  lanepack_programs::add_number(app, "--epochs", how.epochs, "Times that everything is measured",
-                                {.least = 1});
+  auto* epochs = lanepack_programs::add_number(app, "--epochs", how.epochs,
+                                               "Times that everything is measured", {.least = 1});
   const std::map<std::string, lanepack_bench::clock_kind> clocks = {
       {"wall", lanepack_bench::clock_kind::wall},
       {"cpu", lanepack_bench::clock_kind::cpu},
@@ -81,8 +82,9 @@ exit_code run(command_line& line) {
                  "Time that the table is of: wall, cpu (of all threads), or thread (processor time "
                  "of the busiest thread), which holds on a machine that is shared")
       ->check(lanepack_programs::one_of(clocks));
-  lanepack_programs::add_number(app, "--corpus-mib", corpus_mib,
-                                "MiB of a corpus; more than the caches hold", {.least = 1});
+  auto* corpus = lanepack_programs::add_number(app, "--corpus-mib", corpus_mib,
+                                               "MiB of a corpus; more than the caches hold",
+                                               {.least = 1, .most = std::uint64_t{1} << 40});
   app.add_option("--folder", how.folder, "Folder for corpora, on the device to be measured")
       ->type_name("PATH");
   std::string tokenizer;
@@ -91,7 +93,9 @@ exit_code run(command_line& line) {
                  "A tokenizer.json to measure in place of those of lanepack's tests")
       ->type_name("PATH");
   app.add_option("--text", text, "UTF-8 text for tokenizers")->type_name("PATH");
-  app.add_flag("--quick", how.quick, "Seconds instead of minutes, to see that everything works");
+  app.add_flag("--quick", how.quick, "Seconds instead of minutes, to see that everything works")
+      ->excludes(epochs)
+      ->excludes(corpus);
   app.add_flag("--check", check, "Fail where a goal is missed");
   app.add_flag("--json", json, "Print JSON with the field names of Google Benchmark");
   line.parse();

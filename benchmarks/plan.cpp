@@ -13,6 +13,7 @@
 #include <lanepack/json.hpp>
 #include <lanepack/lanepack.hpp>
 
+#include "support/memory_bound.hpp"
 #include "support/mix_arguments.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/program.hpp"
@@ -90,6 +91,7 @@ exit_code run(command_line& line) {
       uneven ? lanepack::uneven_lanes::allow : lanepack::uneven_lanes::refuse);
   const lanepack::lane_range range =
       only ? ownership.owned() : lanepack::lane_range{0, plan.options.lanes};
+  lanepack_programs::check_memory("--lanes", plan.options, range.size());
   std::vector<lanepack::lane_index> lanes(range.size());
   std::iota(lanes.begin(), lanes.end(), range.first);
 

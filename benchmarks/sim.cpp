@@ -23,6 +23,7 @@
 #include "sim/report.hpp"
 #include "sim/rows.hpp"
 #include "sim/sweep.hpp"
+#include "support/memory_bound.hpp"
 #include "support/plan_arguments.hpp"
 #include "support/policy_arguments.hpp"
 #include "support/program.hpp"
@@ -133,9 +134,6 @@ void compare(std::span<row> rows, const lanepack_programs::prepared_corpus& corp
 exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& corpora,
                            const arguments& args, lanepack_programs::experiment what) {
   const lanepack_programs::sweep_options& sweeping = args.sweeping;
-  for (const std::uint32_t ranks : sweeping.ranks) {
-    if (ranks == 0) lanepack::detail::throw_invalid_option("--sweep-ranks", "0", "at least 1");
-  }
   if (!std::is_sorted(sweeping.lookaheads.begin(), sweeping.lookaheads.end())) {
     lanepack::detail::throw_invalid_option("--sweep-lookahead", "numbers out of order",
                                            "ascending numbers");
@@ -165,9 +163,6 @@ exit_code sweep_lookaheads(const std::vector<lanepack_programs::loaded_corpus>& 
 /// Writes the data of the report and draws it.
 std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus>& corpora,
                               const arguments& args, lanepack_programs::experiment what) {
-  for (const std::uint32_t ranks : args.report.ranks) {
-    if (ranks == 0) lanepack::detail::throw_invalid_option("--report-ranks", "0", "at least 1");
-  }
   std::vector<std::string> policies = args.policies;
   if (std::find(policies.begin(), policies.end(), "sequential") == policies.end()) {
     policies.insert(policies.begin(), "sequential");
@@ -215,6 +210,27 @@ std::vector<row> write_report(const std::vector<lanepack_programs::loaded_corpus
   return rows;
 }
 
+/// Refuses numbers of ranks whose lanes do not fit into memory.
+void check_memory_of(const arguments& args, lanepack::plan_options plan) {
+  using lanepack_programs::check_memory;
+  plan.policy = "sequential";
+  for (const std::string& policy : args.policies) {
+    const bool holds_step = policy == "sequential" || lanepack::find_baseline(policy) != nullptr;
+    if (!holds_step) plan.policy = policy;
+  }
+  if (!args.sweep) check_memory(args.lanes ? "--lanes" : "--ranks", plan, plan.lanes);
+  plan.records_per_pack = args.records_per_rank;
+  const auto check_each = [&](const char* option, const std::vector<std::uint32_t>& ranks) {
+    for (const std::uint32_t number : ranks) check_memory(option, plan, number);
+  };
+  if (!args.report.folder.empty()) check_each("--report-ranks", args.report.ranks);
+  if (!args.sweep) return;
+  for (const std::uint32_t lookahead : args.sweeping.lookaheads) {
+    plan.lookahead_steps = std::max(plan.lookahead_steps, lookahead);
+  }
+  check_each("--sweep-ranks", args.sweeping.ranks);
+}
+
 exit_code run(command_line& line) {
   line.describe(
       "Simulates data-parallel ranks on real record lengths and prints, per corpus and policy, how "
@@ -232,10 +248,12 @@ exit_code run(command_line& line) {
                  "Record lengths (.npy or raw little-endian u32), or any corpus; several allowed")
       ->required()
       ->type_name("FILE");
-  add_number(app, "--ranks", args.ranks, "Data-parallel ranks");
-  add_number(app, "--records-per-rank", args.records_per_rank, "Records of a rank in a step");
-  add_number(app, "--lanes", args.lanes,
-             "Lanes; lanes x b = ranks x records per rank. Default: one a rank");
+  add_number(app, "--ranks", args.ranks, "Data-parallel ranks", {.least = 1});
+  add_number(app, "--records-per-rank", args.records_per_rank, "Records of a rank in a step",
+             {.least = 1});
+  auto* lane_count =
+      add_number(app, "--lanes", args.lanes,
+                 "Lanes; lanes x b = ranks x records per rank. Default: one a rank", {.least = 1});
   add_number(app, "--lookahead", args.lookahead, "Steps of records that a lane may buffer");
   add_number(app, "--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
@@ -249,7 +267,7 @@ exit_code run(command_line& line) {
       ->delimiter(',')
       ->type_name("NAME");
   args.policy.add_to(app);
-  add_number(app, "--steps", args.steps, "Steps measured");
+  add_number(app, "--steps", args.steps, "Steps measured", {.least = 1});
   add_number(app, "--warmup", args.warmup, "Steps before them that are not measured");
   add_number(app, "--seed", args.seed, "Seed of the shuffle");
   app.add_option("--epoch-end", args.epoch_end, "continue, drop_last, pad or finite");
@@ -257,10 +275,12 @@ exit_code run(command_line& line) {
   app.add_option("--model", args.model,
                  "Cost model: a Hugging Face config.json or saved coefficients")
       ->type_name("FILE");
+  // Sums over the micro-batches of a step have to stay far from 64 bits.
   auto* overhead =
       add_number(app, "--microbatch-overhead", args.overhead,
                  "Cost units that every micro-batch takes beside its records (default: the cost "
-                 "model's, or 0)");
+                 "model's, or 0)",
+                 {.most = std::uint64_t{1} << 50});
   add_number(app, "--microbatch-overhead-tokens", args.overhead_tokens,
              "The same, as the cost of a record of so many tokens")
       ->excludes(overhead);
@@ -272,20 +292,27 @@ exit_code run(command_line& line) {
   add_number(app, "--micro-batches", args.micro_batches,
              "Micro-batches that every rank has in every step; baselines are forced to at least "
              "so many (default: as few as fit, with --sync microbatch the same on all ranks)");
-  app.add_option("--report", args.report.folder,
-                 "Write a page with pictures to this folder: rank costs, step times, efficiency "
-                 "against ranks, lookahead and displacement, boundaries (needs python3-matplotlib; "
-                 "takes minutes)")
-      ->type_name("DIR");
-  add_number(app, "--report-ranks", args.report.ranks, "Numbers of ranks on the page")
-      ->delimiter(',');
+  auto* report =
+      app.add_option(
+             "--report", args.report.folder,
+             "Write a page with pictures to this folder: rank costs, step times, efficiency "
+             "against ranks, lookahead and displacement, boundaries (needs python3-matplotlib; "
+             "takes minutes)")
+          ->type_name("DIR");
+  add_number(app, "--report-ranks", args.report.ranks, "Numbers of ranks on the page", {.least = 1})
+      ->delimiter(',')
+      ->needs(report);
   auto* sweep =
       app.add_flag("--sweep", args.sweep,
-                   "Run ranks x lookahead x policy and find the smallest lookahead that suffices");
-  add_number(app, "--sweep-ranks", args.sweeping.ranks, "Numbers of ranks")
+                   "Run ranks x lookahead x policy and find the smallest lookahead that suffices")
+          // A sweep makes a lane of every rank and draws nothing.
+          ->excludes(report)
+          ->excludes(lane_count);
+  add_number(app, "--sweep-ranks", args.sweeping.ranks, "Numbers of ranks", {.least = 1})
       ->delimiter(',')
       ->needs(sweep);
-  add_number(app, "--sweep-lookahead", args.sweeping.lookaheads, "Lookaheads, ascending")
+  add_number(app, "--sweep-lookahead", args.sweeping.lookaheads, "Lookaheads, ascending",
+             {.least = 1})
       ->delimiter(',')
       ->needs(sweep);
   add_fraction(app, "--wanted-efficiency", args.sweeping.wanted_efficiency,
@@ -296,8 +323,6 @@ exit_code run(command_line& line) {
   app.add_flag("--json", args.json, "Print a JSON array instead of a table");
   line.parse();
 
-  if (args.ranks == 0) lanepack::detail::throw_invalid_option("--ranks", "0", "at least 1");
-  if (args.steps == 0) lanepack::detail::throw_invalid_option("--steps", "0", "at least 1");
   const std::uint32_t lanes = args.lanes.value_or(args.ranks);
   const std::uint64_t records = static_cast<std::uint64_t>(args.ranks) * args.records_per_rank;
   if (lanes == 0 || lanes % args.ranks != 0 || records % lanes != 0) {
@@ -363,6 +388,7 @@ exit_code run(command_line& line) {
     options.policy = policy;
     lanepack::validate(options);
   }
+  check_memory_of(args, options);
   lanepack_programs::print_advice(options);
 
   const bool has_reference =

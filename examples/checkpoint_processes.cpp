@@ -14,9 +14,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +58,11 @@ std::optional<lanepack::run_state> last_checkpoint(const fs::path& folder) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc < 2) {
+    throw std::runtime_error(
+        "usage: example_checkpoint_processes CORPUS [FOLDER [STEPS [MILLISECONDS]]]");
+  }
   const char* temporary = std::getenv("TMPDIR");
   const fs::path folder = argc > 2 ? argv[2]
                                    : std::string(temporary == nullptr ? "/tmp" : temporary) +
@@ -103,4 +109,7 @@ int main(int argc, char** argv) {
   std::printf("rank %u of %u: steps %llu to %llu\n", where.rank, where.size,
               static_cast<unsigned long long>(first), static_cast<unsigned long long>(steps));
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -3,17 +3,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
+#include <lanepack/core/file.hpp>
 #include <lanepack/corpus/megatron.hpp>
 
 namespace {
@@ -23,15 +24,17 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 12> text_extensions{
     ".c", ".cmake", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".md", ".py", ".sh", ".tex", ".txt"};
 
-/// Text files below a folder, hidden and build folders left out, in the order of their paths.
+/// Text files below a folder, hidden and build folders left out, in the order of their paths. Links
+/// that lead nowhere are passed over.
 std::vector<fs::path> text_files(const fs::path& folder) {
   std::vector<fs::path> files;
   for (auto entry = fs::recursive_directory_iterator(folder);
        entry != fs::recursive_directory_iterator(); ++entry) {
     const std::string name = entry->path().filename().string();
-    if (entry->is_directory() && (name.starts_with(".") || name.starts_with("build"))) {
+    std::error_code nowhere;
+    if (entry->is_directory(nowhere) && (name.starts_with(".") || name.starts_with("build"))) {
       entry.disable_recursion_pending();
-    } else if (entry->is_regular_file() &&
+    } else if (entry->is_regular_file(nowhere) &&
                std::ranges::find(text_extensions, entry->path().extension().string()) !=
                    text_extensions.end()) {
       files.push_back(entry->path());
@@ -57,8 +60,8 @@ void make_corpus(const std::string& folder, const std::string& out, bool by_para
   lanepack::megatron_writer writer(out, {.type = lanepack::token_type::u16});
   std::vector<std::int32_t> tokens;
   for (const fs::path& path : text_files(folder)) {
-    std::ifstream file(path, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::vector<std::byte> bytes = lanepack::read_whole_file(path.string());
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     for (const std::string_view record : records_of(text, by_paragraph)) {
       tokens.clear();
       for (const char c : record) tokens.push_back(static_cast<unsigned char>(c));

@@ -9,8 +9,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 #include <lanepack/core/file.hpp>
@@ -43,7 +45,8 @@ std::optional<rank_report> read_report(lanepack::rank_index rank) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc != 2) throw std::runtime_error("usage: example_ranks_processes CORPUS");
   const lanepack::world where = lanepack::discover_world().world;
   const auto corpus = lanepack::open_corpus(argv[1], {.summary = lanepack::summary_use::always});
   rank_report own;
@@ -68,4 +71,7 @@ int main(int, char** argv) {
   std::printf("together: %zu records, digest %s: %s\n", static_cast<std::size_t>(all.records),
               all.sum.hex().c_str(), complete ? "the epoch, each record once" : "NOT the epoch");
   return complete ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -2,12 +2,15 @@
 // record of the epoch exactly once.
 
 #include <cstdio>
+#include <exception>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "support.hpp"
 
-int main(int, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc != 2) throw std::runtime_error("usage: example_ranks_threads CORPUS");
   const auto corpus = lanepack::open_corpus(argv[1], {.summary = lanepack::summary_use::always});
   constexpr lanepack::rank_index size = 8;
   std::vector<record_set> seen(size);
@@ -30,4 +33,7 @@ int main(int, char** argv) {
               static_cast<std::size_t>(all.records), all.sum.hex().c_str(),
               static_cast<std::size_t>(expected.records), expected.sum.hex().c_str());
   return all == expected ? 0 : 1;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

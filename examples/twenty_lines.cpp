@@ -6,8 +6,11 @@
 #include <lanepack/topology/world.hpp>
 
 #include <cstdio>
+#include <exception>
+#include <stdexcept>
 
-int main(int, char** argv) {
+int main(int argc, char** argv) try {
+  if (argc != 2) throw std::runtime_error("usage: example_twenty_lines CORPUS");
   const auto corpus = lanepack::open_corpus(argv[1], {.summary = lanepack::summary_use::always});
   const lanepack::world where = lanepack::discover_world().world;
   lanepack::loader loader(
@@ -28,4 +31,7 @@ int main(int, char** argv) {
     }
     // optimizer step
   }
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -91,6 +91,10 @@ inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& opti
                  "JSON Lines: key of the token array (default input_ids or tokens)")
       ->type_name("KEY")
       ->group(group);
+  add_number(app, "--max-line-bytes", options.jsonl.max_line_bytes,
+             "JSON Lines: most bytes of a line", {.least = 1, .most = UINT32_MAX})
+      ->type_name("N")
+      ->group(group);
   choice("--targets", "JSON Lines: what marks the tokens to predict (default auto)",
          std::map<std::string, target_key>{{"auto", target_key::automatic},
                                            {"labels", target_key::labels},

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -125,6 +127,7 @@ class plan_arguments {
       const auto [step, size] = split("--pack-size-change", text, {.least = 1, .most = UINT32_MAX});
       options_.pack_size_changes.push_back({step, static_cast<std::uint32_t>(size)});
     }
+    check_steps();
     const lanepack::any_estimator estimator = cost_model_of(model_).estimator;
     policy_.apply_to(options_, estimator);
     lanepack::validate(options_);
@@ -146,6 +149,33 @@ class plan_arguments {
   }
 
  private:
+  /// Says in the words of the options what the library would say in those of its fields.
+  void check_steps() const {
+    for (std::size_t i = 0; i < skips_.size(); ++i) {
+      const lanepack::step_range& range = options_.skip_steps[i];
+      if (range.last > range.first) continue;
+      lanepack::detail::throw_invalid_option("--skip-steps", skips_[i],
+                                             "a LAST that is larger than FIRST");
+    }
+    const std::uint64_t most =
+        lanepack::max_ordered_records / std::max<std::uint64_t>(options_.lookahead_steps, 1);
+    std::uint64_t previous = 0;
+    for (std::size_t i = 0; i < changes_.size(); ++i) {
+      const lanepack::pack_size_change& change = options_.pack_size_changes[i];
+      if (change.step <= previous) {
+        lanepack::detail::throw_invalid_option("--pack-size-change", changes_[i],
+                                               "a step after " + std::to_string(previous));
+      }
+      previous = change.step;
+      if (change.records_per_pack > most && options_.records_per_pack <= most) {
+        lanepack::detail::throw_invalid_option(
+            "--pack-size-change", changes_[i],
+            "at most " + std::to_string(most) + " records with a lookahead of " +
+                std::to_string(options_.lookahead_steps) + " steps");
+      }
+    }
+  }
+
   static std::pair<std::uint64_t, std::uint64_t> split(const std::string& option,
                                                        const std::string& text,
                                                        number_range second = {}) {

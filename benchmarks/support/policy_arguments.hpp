@@ -5,8 +5,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include <lanepack/json.hpp>
@@ -59,8 +61,10 @@ class policy_arguments {
     const double parts = std::round(ratio * 1'000'000);
     // Not a number compares false.
     if (!(parts >= 1'000'001 && ratio <= most)) {
+      std::array<char, 32> shown;
+      std::snprintf(shown.data(), shown.size(), "%.15g", ratio);
       lanepack::detail::throw_invalid_option(
-          option, CLI::detail::to_string(ratio),
+          option, shown.data(),
           "at least 1.000001 times the mean step and at most 4000 times, or 0");
     }
     return static_cast<std::uint32_t>(parts);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <lanepack/packer/make_policy.hpp>
+#include <lanepack/packer/window.hpp>
 
 #include "support/calendars.hpp"
 #include "support/catch.hpp"

@@ -23,6 +23,7 @@
 #include <lanepack/corpus/megatron.hpp>
 #include <lanepack/corpus/npy.hpp>
 #include <lanepack/corpus/open.hpp>
+#include <lanepack/corpus/opened.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/token_file.hpp>
 
@@ -112,34 +113,6 @@ namespace detail {
         "reads";
   }
   throw_file_error_at(path, 0, "found " + first_bytes_text(file) + expected);
-}
-
-inline std::string summary_path_of(const std::string& path, const std::string& variant,
-                                   const open_options& options) {
-  return options.summary_path.value_or(default_summary_path(path, variant));
-}
-
-/// @param saved  A summary that was loaded already, or nullopt.
-template <class Source>
-opened_corpus opened(Source source, const std::string& path, corpus_format format,
-                     const open_options& options,
-                     std::optional<corpus_summary> saved = std::nullopt) {
-  cache_key key = source.identity();
-  std::string summary_path = summary_path_of(path, key.variant, options);
-  any_source any(std::move(source));
-  if (!saved && options.summary != summary_use::none) {
-    saved = load_summary(summary_path, key);
-    if (saved && options.verify_summary && saved->fingerprint != any.fingerprint()) saved.reset();
-  }
-  if (!saved && options.summary == summary_use::always) {
-    saved = summarize(any, {.threads = options.threads, .progress = options.progress});
-    save_summary(summary_path, key, *saved);
-  }
-  return {.source = std::move(any),
-          .format = format,
-          .key = std::move(key),
-          .summary_path = std::move(summary_path),
-          .summary = std::move(saved)};
 }
 
 inline opened_corpus open_megatron(const std::string& path, const open_options& options) {

@@ -248,6 +248,7 @@ class model_config_reader {
   void read_moe() {
     const char* key =
         text_.first_of({"n_routed_experts", "num_local_experts", "num_experts", "moe_num_experts"});
+    if (key == nullptr) refuse_experts_without_number();
     if (key == nullptr || text_.number(key) == std::uint64_t{0}) return;
     moe_description moe;
     moe.experts = *text_.number(key);
@@ -265,6 +266,16 @@ class model_config_reader {
     moe.router_bias =
         text_.text("topk_method") == "noaux_tc" || type_ == "glm4_moe" || type_ == "gpt_oss";
     model_.moe = moe;
+  }
+
+  /// Without the number of experts under a known name the model would pass for a dense one.
+  void refuse_experts_without_number() const {
+    for (const char* key : {"num_experts_per_tok", "num_experts_per_token", "experts_per_token",
+                            "moe_topk", "moe_top_k", "moe_intermediate_size"}) {
+      const nlohmann::json* const found = text_.find(key);
+      if (found == nullptr || *found == 0) continue;
+      text_.fail(key, "the number of experts beside it, as \"num_experts\"");
+    }
   }
 
   void read_shared_experts(moe_description& moe) const {

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,11 +55,23 @@ inline void check_json_depth(std::string_view text, const std::string& path) {
 }
 
 /// Parses a whole JSON text.
-/// @throws data_error  It is not JSON, or too deep; with the byte offset.
+/// @throws data_error  It is not JSON, or too deep; with the byte offset. An object has a key
+/// twice.
 [[nodiscard]] inline nlohmann::json parse_json(std::string_view text, const std::string& path) {
   check_json_depth(text, path);
+  using event = nlohmann::json::parse_event_t;
+  using handler = nlohmann::json::error_handler_t;
   try {
-    return nlohmann::json::parse(text);
+    std::vector<std::set<std::string>> keys;
+    return nlohmann::json::parse(text, [&](int, event kind, nlohmann::json& value) {
+      if (kind == event::object_start) keys.emplace_back();
+      if (kind == event::object_end) keys.pop_back();
+      if (kind == event::key && !keys.back().insert(value.get<std::string>()).second) {
+        throw_json_error(path, "key " + value.dump(-1, ' ', true, handler::replace) +
+                                   " is there twice in an object, expected once");
+      }
+      return true;
+    });
   } catch (const nlohmann::json::parse_error& e) {
     const std::uint64_t offset = e.byte == 0 ? 0 : e.byte - 1;
     throw_data_error({.path = path, .byte_offset = offset, .record = {}, .line = {}},

@@ -112,7 +112,8 @@ struct tuned_capacity {
     std::uint64_t elapsed = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
       assigner.assign(steps[i], ranks, assignment);
-      elapsed += time_of(assignment, options.sync, micro_batch_overhead).elapsed;
+      elapsed =
+          saturating_add(elapsed, time_of(assignment, options.sync, micro_batch_overhead).elapsed);
       if (elapsed > limit) break;
     }
     return elapsed;

@@ -73,7 +73,9 @@ class step_cost_metrics {
     const double covariance = lag_product_ - lag_first_ * lag_second_ / lag_pairs_;
     const double first = lag_first_square_ - lag_first_ * lag_first_ / lag_pairs_;
     const double second = lag_second_square_ - lag_second_ * lag_second_ / lag_pairs_;
-    return first > 0 && second > 0 ? covariance / std::sqrt(first * second) : 0;
+    if (!(first > 0 && second > 0)) return 0;
+    // Rounding may leave more than a correlation can be.
+    return std::clamp(covariance / (std::sqrt(first) * std::sqrt(second)), -1.0, 1.0);
   }
   /// Sum over steps of the largest rank cost.
   [[nodiscard]] double sum_of_maxima() const { return sum_of_maxima_; }

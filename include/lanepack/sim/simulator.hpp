@@ -139,7 +139,7 @@ template <step_assigner Assigner>
     for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
       rank_costs[rank] = 0;
       for (const simulated_micro_batch& micro_batch : assignment[rank]) {
-        rank_costs[rank] += micro_batch.cost;
+        rank_costs[rank] = saturating_add(rank_costs[rank], micro_batch.cost);
         tokens += static_cast<double>(micro_batch.tokens);
       }
       most = std::max(most, assignment[rank].size());

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/sim/step_assignment.hpp>
@@ -37,7 +38,7 @@ enum class sync_model : std::uint8_t {
   detail::throw_invalid_option("sync", detail::quoted(text), "step or microbatch");
 }
 
-/// What a step takes, in cost units.
+/// What a step takes, in cost units; 2^64 - 1 where that does not fit.
 struct step_time {
   /// Sum over ranks of what a rank's records and micro-batches cost, without padding.
   std::uint64_t busy = 0;
@@ -55,10 +56,14 @@ struct step_time {
   std::size_t rounds = 0;
   for (std::size_t rank = 0; rank < assignment.ranks(); ++rank) {
     const std::span<const simulated_micro_batch> own = assignment[rank];
-    std::uint64_t time = overhead * own.size();
-    for (const simulated_micro_batch& micro_batch : own) time += micro_batch.cost;
-    out.busy += time;
-    for (const simulated_micro_batch& micro_batch : own) time += micro_batch.padding_cost;
+    std::uint64_t time = saturating_mul(overhead, own.size());
+    for (const simulated_micro_batch& micro_batch : own) {
+      time = saturating_add(time, micro_batch.cost);
+    }
+    out.busy = saturating_add(out.busy, time);
+    for (const simulated_micro_batch& micro_batch : own) {
+      time = saturating_add(time, micro_batch.padding_cost);
+    }
     out.elapsed = std::max(out.elapsed, time);
     rounds = std::max(rounds, own.size());
   }
@@ -69,10 +74,10 @@ struct step_time {
     for (std::size_t rank = 0; rank < assignment.ranks(); ++rank) {
       const std::span<const simulated_micro_batch> own = assignment[rank];
       if (round < own.size()) {
-        slowest = std::max(slowest, own[round].cost + own[round].padding_cost);
+        slowest = std::max(slowest, saturating_add(own[round].cost, own[round].padding_cost));
       }
     }
-    out.elapsed += slowest + overhead;
+    out.elapsed = saturating_add(out.elapsed, saturating_add(slowest, overhead));
   }
   return out;
 }

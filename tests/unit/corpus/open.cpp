@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/corpus/megatron.hpp>
 #include <lanepack/corpus/summarize.hpp>
 
 #include "support/catch.hpp"

@@ -316,6 +316,13 @@ TEST_CASE("json: what makes no sense is refused by file and key", "[json]") {
   require_error(small(R"("num_key_value_heads": 3)"),
                 ": the sizes do not fit together: model.kv_heads: found 3, expected a divisor of "
                 "attention_heads = 4");
+  require_error(small(R"("num_experts_per_tok": 2, "experts": 8)"),
+                ": key \"num_experts_per_tok\": found 2, expected the number of experts beside it, "
+                "as \"num_experts\"");
+  require_error(small(R"("moe_intermediate_size": 64)"),
+                ": key \"moe_intermediate_size\": found 64, expected the number of experts beside "
+                "it, as \"num_experts\"");
+  CHECK_FALSE(lanepack::parse_model_config(small(R"("num_experts_per_tok": 0)")).moe);
   require_error(small(R"("num_experts": 4)"),
                 ": found no key \"num_experts_per_tok\" or \"num_experts_per_token\" or "
                 "\"experts_per_token\" or \"moe_topk\" or \"moe_top_k\" or \"moe_k\", expected an "

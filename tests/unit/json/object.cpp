@@ -77,3 +77,12 @@ TEST_CASE("json: a document that is too large is not read", "[json]") {
       Catch::Matchers::Message(
           path + ": found 67108865 bytes, expected a JSON document of at most 67108864"));
 }
+
+TEST_CASE("json: a key that is twice in an object is refused", "[json]") {
+  using Catch::Matchers::Message;
+  CHECK_THROWS_MATCHES(parse_json(R"({"a": {"b": 1, "c": 2, "\u0062": 3}})", "f.json"),
+                       lanepack::data_error,
+                       Message("f.json: key \"b\" is there twice in an object, expected once"));
+  // In different objects it is not the same key.
+  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", "f.json").size() == 2);
+}

@@ -13,6 +13,8 @@
 #include <lanepack/loader/compose.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/run_properties.hpp>
+#include <lanepack/loader/statistics.hpp>
 #include <lanepack/loader/stream_costs.hpp>
 
 #include "support/catch.hpp"

@@ -1,5 +1,6 @@
 #include <lanepack/packer/make_policy.hpp>
 
+#include <lanepack/packer/cost_distribution.hpp>
 #include <memory>
 #include <vector>
 

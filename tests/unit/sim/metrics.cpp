@@ -60,6 +60,12 @@ TEST_CASE("sim: correlation of a step's mean with the one before", "[sim]") {
   };
   CHECK(close(correlation({1, 2, 3, 4, 5}), 1));
   CHECK(close(correlation({1, 3, 1, 3, 1, 3}), -1));
+  // Rounding does not lead out of [-1, 1].
+  for (std::uint64_t large = 1'000'003; large < std::uint64_t{1} << 50; large = large * 7 / 3) {
+    const std::uint64_t small = large / 3 + 1;
+    CHECK(correlation({large, small, large, small, large, small, large}) >= -1);
+    CHECK(correlation({small, large, large + small, large + 2 * small}) <= 1);
+  }
   // Pairs (1,2) (2,4) (4,1): means 7/3 and 7/3, sum of products of deviations 14 - 49/3 = -7/3,
   // sums of squares 21 - 49/3 = 14/3 both.
   CHECK(close(correlation({1, 2, 4, 1}), -0.5));

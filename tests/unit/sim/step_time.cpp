@@ -1,5 +1,8 @@
 #include <lanepack/sim/step_time.hpp>
 
+#include <cstdint>
+#include <limits>
+
 #include "fixture.hpp"
 #include "support/catch.hpp"
 
@@ -30,5 +33,22 @@ TEST_CASE("sim: a step takes as long as its slowest rank, or its slowest micro-b
   for (const sync_model sync : {sync_model::step, sync_model::micro_batch}) {
     CHECK(lanepack::time_of(assignment, sync, 1).busy == 6);
     CHECK(lanepack::time_of(assignment, sync, 1).elapsed == 9);
+  }
+}
+
+TEST_CASE("sim: times beyond 64 bits stay at the largest", "[sim]") {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  lanepack::step_assignment assignment;
+  assignment.add(costing(5));
+  assignment.add(costing(4));
+  assignment.close_rank();
+  for (const sync_model sync : {sync_model::step, sync_model::micro_batch}) {
+    // Twice 2^63 is 2^64, which wraps to 0; 2^64 - 3 and a cost of 5 wrap as well.
+    for (const std::uint64_t overhead : {std::uint64_t{1} << 63, most - 2}) {
+      CHECK(lanepack::time_of(assignment, sync, overhead).busy == most);
+      CHECK(lanepack::time_of(assignment, sync, overhead).elapsed == most);
+    }
+    CHECK(lanepack::time_of(assignment, sync, std::uint64_t{1} << 62).elapsed ==
+          (std::uint64_t{1} << 63) + 9);
   }
 }
