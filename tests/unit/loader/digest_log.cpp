@@ -73,10 +73,10 @@ TEST_CASE("digest log: the logs of two ranks are the log of one", "[loader]") {
   options.staging_bytes = 64 << 10;
   const auto log = [&](rank_index rank, rank_index ranks, const std::string& path) {
     lanepack::loader loader(source, {rank, ranks}, options);
-    digest_log log(path);
+    digest_log written(path);
     for (auto&& step : loader) {
       for (auto&& micro_batch : step) static_cast<void>(micro_batch);
-      log.add(step);
+      written.add(step);
     }
   };
   REQUIRE_THROWS_AS(log(0, 1, folder.path("none")), state_error);

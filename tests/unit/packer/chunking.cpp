@@ -155,7 +155,8 @@ TEST_CASE("chunking: a fixed number that the worst step fits", "[packer]") {
   const lanepack::worst_case_chunks worst{
       .whole = {.records = 3, .total_tokens = 90, .largest_record = 30},
       .cut_records = 1,
-      .chunks = 3};
+      .chunks = 3,
+      .uncut = {.records = 4, .total_tokens = 190, .largest_record = 100}};
   const auto fits = [&](std::uint32_t micro_batches) {
     return worst_case_fits_micro_batches({.capacity_tokens = 100, .micro_batches = micro_batches},
                                          worst);
