@@ -17,6 +17,7 @@
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/npy.hpp>
 #include <lanepack/corpus/open.hpp>
+#include <lanepack/corpus/open_options.hpp>
 #include <lanepack/corpus/opened.hpp>
 #include <lanepack/corpus/part_names.hpp>
 #include <lanepack/corpus/source_part.hpp>

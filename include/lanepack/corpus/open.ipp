@@ -14,7 +14,6 @@
 #include <utility>
 
 #include <lanepack/core/config.hpp>
-#include <lanepack/core/digest.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/file.hpp>
 #include <lanepack/corpus/any_source.hpp>
@@ -28,14 +27,6 @@
 #include <lanepack/corpus/token_file.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
-
-LANEPACK_FUNCTION std::string default_summary_path(const std::string& path,
-                                                   const std::string& variant) {
-  // Two ways to cut one file into records must not overwrite each other's summaries.
-  digest_builder digest;
-  digest.text(variant);
-  return path + "." + digest.value().hex().substr(0, 8) + ".lanepack-summary";
-}
 
 namespace detail {
 

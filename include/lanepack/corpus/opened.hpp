@@ -10,7 +10,7 @@
 #include <lanepack/core/config.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/cache_key.hpp>
-#include <lanepack/corpus/open.hpp>
+#include <lanepack/corpus/open_options.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 

@@ -18,6 +18,7 @@
 #include <lanepack/core/file.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/open.hpp>
+#include <lanepack/corpus/open_options.hpp>
 #include <lanepack/corpus/opened.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/json/jsonl.hpp>
