@@ -268,15 +268,13 @@ class run_digests {
       return a.step != b.step ? a.step < b.step : a.lane < b.lane;
     });
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < packs_.size(); ++i) {
-      if (kept != 0 && packs_[kept - 1].step == packs_[i].step &&
-          packs_[kept - 1].lane == packs_[i].lane) {
-        if (packs_[kept - 1].digest != packs_[i].digest)
-          throw_contradiction(packs_[kept - 1], packs_[i]);
+    for (const pack& next : packs_) {
+      if (kept != 0 && packs_[kept - 1].step == next.step && packs_[kept - 1].lane == next.lane) {
+        if (packs_[kept - 1].digest != next.digest) throw_contradiction(packs_[kept - 1], next);
         ++repeated_lines_;
         continue;
       }
-      packs_[kept++] = packs_[i];
+      packs_[kept++] = next;
     }
     packs_.resize(kept);
   }
