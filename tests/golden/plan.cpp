@@ -74,6 +74,20 @@ void print_tuning(const calendar_tuning& tuning) {
   std::printf("plan/calendar/tuning %s\n", builder.value().hex().c_str());
 }
 
+/// The plan of all ranks, each planning its own lanes.
+digest128 chained_plan(std::uint32_t ranks, const std::shared_ptr<const candidate_feed>& feed,
+                       const any_policy& prototype) {
+  return chained(ranks, [&](const world& where, auto&& add) {
+    const lane_range range = lane_ownership(lanes, where).owned();
+    std::vector<lane_index> own;
+    for (lane_index lane = range.first; lane < range.last; ++lane) own.push_back(lane);
+    planner plan(feed, prototype, own);
+    while (const auto step = plan.next()) {
+      for (const pack_plan& pack : step->packs) add(step->step, plan_digest(pack.records));
+    }
+  });
+}
+
 /// Three parts with a part that ends, weights that change, and a unit.
 void print_mixtures(const any_source& source) {
   const any_source parts = concatenated_source(
@@ -101,20 +115,7 @@ void print_mixtures(const any_source& source) {
       digest128 first;
       for (const std::uint32_t ranks : {1u, 3u, 12u}) {
         print("plan/mixture/" + std::string(to_string(unit)) + "/" + policy, ranks,
-              chained(ranks,
-                      [&](const world& where, auto&& add) {
-                        const lane_range range = lane_ownership(lanes, where).owned();
-                        std::vector<lane_index> own;
-                        for (lane_index lane = range.first; lane < range.last; ++lane)
-                          own.push_back(lane);
-                        planner plan(feed, prototype, own);
-                        while (const auto step = plan.next()) {
-                          for (const pack_plan& pack : step->packs) {
-                            add(step->step, plan_digest(pack.records));
-                          }
-                        }
-                      }),
-              first);
+              chained_plan(ranks, feed, prototype), first);
       }
     }
   }
@@ -154,21 +155,7 @@ int main() {
         }
         digest128 first;
         for (const std::uint32_t ranks : {1u, 2u, 3u, 4u, 6u, 12u}) {
-          print("plan/" + name, ranks,
-                chained(ranks,
-                        [&](const world& where, auto&& add) {
-                          const lane_range range = lane_ownership(lanes, where).owned();
-                          std::vector<lane_index> own;
-                          for (lane_index lane = range.first; lane < range.last; ++lane)
-                            own.push_back(lane);
-                          planner plan(feed, prototype, own);
-                          while (const auto step = plan.next()) {
-                            for (const pack_plan& pack : step->packs) {
-                              add(step->step, plan_digest(pack.records));
-                            }
-                          }
-                        }),
-                first);
+          print("plan/" + name, ranks, chained_plan(ranks, feed, prototype), first);
         }
         if (shuffle != shuffle_kind::full) continue;
         loader_options loading;

@@ -334,9 +334,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// The same for the steps in which a rank has so many records.
   void check_worst_case(const corpus_summary& summary, std::uint64_t records) const {
     const worst_case_chunks worst = worst_case(summary, records);
-    const std::uint64_t multiple =
-        alignment_multiple({options_.fields.record_multiple, options_.fields.total_multiple});
-    if (worst_case_fits_micro_batches(batcher_.options(), worst, multiple)) return;
+    if (worst_case_fits_micro_batches(batcher_.options(), worst, batcher_.multiple())) return;
     const std::string wanted =
         options_.micro_batches ? std::to_string(*options_.micro_batches)
                                : "a multiple of " + std::to_string(options_.micro_batch_multiple);

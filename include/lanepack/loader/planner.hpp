@@ -181,8 +181,7 @@ class planner {
   [[nodiscard]] std::optional<step_plan> next() {
     const step_schedule& schedule = feed_->sampler().schedule();
     const std::optional<std::uint64_t> steps = schedule.steps();
-    while (!pass_over(std::numeric_limits<std::uint64_t>::max())) {
-    }
+    static_cast<void>(pass_over(std::numeric_limits<std::uint64_t>::max()));
     if (steps && next_ >= *steps) return std::nullopt;
     if (next_ < formed_first_ || next_ >= formed_end_) form_window(next_);
     packs_.clear();
@@ -260,12 +259,7 @@ class planner {
                                   std::to_string(state.fragments_step));
       }
       end = record.arrival + 1;
-      const std::span<candidate> one(&held[i], 1);
-      if (scope_ == policy_scope::lane) {
-        feed_->lane(lane, record.arrival, one, scratch_);
-      } else {
-        feed_->stream(record.arrival, one, scratch_);
-      }
+      fetch(lane, record.arrival, {&held[i], 1});
       held[i].admitted = record.admitted;
     }
     to.policy.restore({found->policy}, held);
@@ -278,6 +272,15 @@ class planner {
     const step_schedule& schedule = feed_->sampler().schedule();
     return schedule.lane_records_before(step) *
            (scope_ == policy_scope::lane ? 1 : schedule.lanes());
+  }
+
+  /// Arrivals `first` and following of the stream that a policy of that lane sees.
+  void fetch(lane_index lane, std::uint64_t first, std::span<candidate> out) {
+    if (scope_ == policy_scope::lane) {
+      feed_->lane(lane, first, out, scratch_);
+    } else {
+      feed_->stream(first, out, scratch_);
+    }
   }
 
   /// What was admitted has left in the steps before, or is held.
@@ -341,27 +344,22 @@ class planner {
       window.steps_to_drain = *run.epoch_end_step - first;
       admit_end = std::min(admit_end, *run.epoch_end_step);
     }
-    const std::uint64_t admitted_end = schedule.lane_records_before(admit_end) * packs_per_step;
+    const std::uint64_t admitted_end = arrivals_before(admit_end);
+    const std::uint64_t taken = arrivals_before(first);
 
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       stream& from = streams_[i];
-      if (buffered_steps_ == 0)
-        from.admitted = schedule.lane_records_before(first) * packs_per_step;
+      if (buffered_steps_ == 0) from.admitted = taken;
       arrivals_.resize(static_cast<std::size_t>(admitted_end - from.admitted));
-      if (scope_ == policy_scope::lane) {
-        feed_->lane(lanes_[i], from.admitted, arrivals_, scratch_);
-      } else {
-        feed_->stream(from.admitted, arrivals_, scratch_);
-      }
+      window.lane = lane_of(i);
+      fetch(window.lane, from.admitted, arrivals_);
       for (candidate& record : arrivals_) {
         record.admitted = first;
         statistics_.admitted_cost += record.cost;
       }
-      const std::uint64_t taken = schedule.lane_records_before(first) * packs_per_step;
       statistics_.peak_buffered_records =
           std::max(statistics_.peak_buffered_records, (admitted_end - taken) / packs_per_step);
       from.packs.clear();
-      window.lane = scope_ == policy_scope::lane ? lanes_[i] : 0;
       const policy_statistics before = from.policy.statistics();
       from.policy.form(window, arrivals_, from.packs);
       add_change(before, from.policy.statistics());

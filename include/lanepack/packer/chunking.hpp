@@ -83,6 +83,8 @@ class chunked_micro_batcher {
   }
 
   [[nodiscard]] const micro_batch_options& options() const noexcept { return options_; }
+  /// Chunks are cut at multiples of it.
+  [[nodiscard]] std::uint64_t multiple() const noexcept { return multiple_; }
 
   /// Replaces `out` by the micro-batches of a step.
   /// @param tokens  Tokens of every record, at least 1; padded to `multiple` where that counts.
