@@ -10,6 +10,7 @@
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concatenated.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/document.hpp>
 #include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/corpus/lengths.hpp>
 #include <lanepack/corpus/megatron.hpp>
