@@ -20,8 +20,8 @@ namespace lanepack::inline LANEPACK_ABI {
 /// - const members may be called by any number of threads at once;
 /// - `size()` and `fingerprint()` never change for the life of the object;
 /// - `read(ids, out)` replaces `out[i]` by the bytes of document `ids[i]` (same length), in any
-///   order of reading; throws data_error with path, byte offset and document number where one cannot
-///   be delivered, and the contents of `out` are then unspecified;
+///   order of reading; throws data_error with path, byte offset and document number where one
+///   cannot be delivered, and the contents of `out` are then unspecified;
 /// - `sizes(ids, out)` writes the bytes of each document, or a bound from above, without reading
 ///   it: what a reader must have room for;
 /// - an id that is not in the corpus is a state_error;
