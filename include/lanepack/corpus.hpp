@@ -21,6 +21,7 @@
 #include <lanepack/corpus/open_options.hpp>
 #include <lanepack/corpus/opened.hpp>
 #include <lanepack/corpus/part_names.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
