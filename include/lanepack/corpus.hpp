@@ -11,8 +11,13 @@
 #include <lanepack/corpus/concatenated.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/document.hpp>
+#include <lanepack/corpus/file_pool.hpp>
+#include <lanepack/corpus/file_window.hpp>
+#include <lanepack/corpus/image_size.hpp>
 #include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/corpus/lengths.hpp>
+#include <lanepack/corpus/mds.hpp>
+#include <lanepack/corpus/mds_records.hpp>
 #include <lanepack/corpus/megatron.hpp>
 #include <lanepack/corpus/megatron_options.hpp>
 #include <lanepack/corpus/memory.hpp>
@@ -21,7 +26,10 @@
 #include <lanepack/corpus/open_options.hpp>
 #include <lanepack/corpus/opened.hpp>
 #include <lanepack/corpus/part_names.hpp>
+#include <lanepack/corpus/patches.hpp>
 #include <lanepack/corpus/payload.hpp>
+#include <lanepack/corpus/record_table.hpp>
+#include <lanepack/corpus/shard_source.hpp>
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
