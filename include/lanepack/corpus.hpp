@@ -33,7 +33,9 @@
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/tar.hpp>
 #include <lanepack/corpus/token_file.hpp>
 #include <lanepack/corpus/token_file_options.hpp>
 #include <lanepack/corpus/token_reads.hpp>
 #include <lanepack/corpus/token_type.hpp>
+#include <lanepack/corpus/webdataset.hpp>
