@@ -13,6 +13,8 @@
 #include <vector>
 
 #include <lanepack/corpus/concatenated.hpp>
+#include <lanepack/corpus/webdataset.hpp>
+#include <lanepack/cost/token.hpp>
 
 #include "support/catch.hpp"
 #include "support/corpora.hpp"
@@ -303,4 +305,27 @@ TEST_CASE("loader: parts of a mixture may carry different payloads or none", "[l
     }
   }
   REQUIRE(checked == 48);
+}
+
+TEST_CASE("loader: shards of images and tokens are balanced by tokens and patches", "[loader]") {
+  webdataset_options images;
+  images.payloads = {"jpg"};
+  images.patches = {.payload = "jpg", .patch_pixels = 10};
+  const any_source source = open_webdataset(
+      expand_shards(std::string(LANEPACK_GOLDEN_WEBDATASET) + "/shard-{000..002}.tar"), images,
+      {.cache_index = false, .threads = 1});
+  loader_options options;
+  options.plan.lanes = 1;
+  options.plan.records_per_pack = 5;
+  loader loader(source, {0, 1}, options, token_cost({.per_token = 10, .per_patch = 1}));
+  auto step = loader.next();
+  REQUIRE(step.has_value());
+  // Sample i has i + 3 tokens; the first image has 6 patches, the others have 9.
+  REQUIRE(step->cost() == 10 * (3 + 4 + 5 + 6 + 7) + 6 + 4 * 9);
+  for (auto&& micro_batch : *step) {
+    const payload_view jpg = *micro_batch.payloads().find("jpg");
+    for (std::size_t i = 0; i < jpg.records(); ++i) {
+      REQUIRE(image_size_of(jpg.bytes(i)) == image_size{20 + micro_batch.record(i).id, 30});
+    }
+  }
 }
