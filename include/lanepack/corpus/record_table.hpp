@@ -60,7 +60,7 @@ struct stored_record {
   std::vector<stored_payload> payloads;
 };
 
-/// The records of many shards, 33 bytes each and 16 more for every payload.
+/// The records of many shards, 40 bytes each and 16 more for every payload.
 /// @thread_safety  Const members may be called by any number of threads.
 class record_table {
  public:
