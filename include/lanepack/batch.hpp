@@ -6,4 +6,5 @@
 #include <lanepack/batch/fill.hpp>
 #include <lanepack/batch/layout_options.hpp>
 #include <lanepack/batch/padded.hpp>
+#include <lanepack/batch/payloads.hpp>
 #include <lanepack/batch/thd.hpp>

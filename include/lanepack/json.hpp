@@ -1,13 +1,14 @@
 #pragma once
 
 /// @file
-/// Everything that needs nlohmann/json: JSON Lines, model configurations, cost model files, saved
-/// states of runs, digest logs.
+/// Everything that needs nlohmann/json: JSON Lines, MDS datasets, model configurations, cost model
+/// files, saved states of runs, digest logs.
 
 #include <lanepack/json/cost_model.hpp>
 #include <lanepack/json/digest_log.hpp>
 #include <lanepack/json/jsonl.hpp>
 #include <lanepack/json/length_histogram.hpp>
+#include <lanepack/json/mds.hpp>
 #include <lanepack/json/model_config.hpp>
 #include <lanepack/json/object.hpp>
 #include <lanepack/json/open_corpus.hpp>

@@ -1,8 +1,10 @@
-// The sources of token files against records in memory.
+// The sources of token files and of shards against records in memory.
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <span>
 #include <string>
@@ -14,10 +16,14 @@
 #include <lanepack/corpus/open.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/token_file.hpp>
+#include <lanepack/corpus/webdataset.hpp>
+#include <lanepack/json/mds.hpp>
 
 #include "support/catch.hpp"
 #include "support/gen.hpp"
+#include "support/mds.hpp"
 #include "support/scratch.hpp"
+#include "support/tar.hpp"
 
 using namespace lanepack;
 using lanepack_test::gen;
@@ -83,6 +89,137 @@ void require_same(const any_source& found, const any_source& expected, gen& rand
     REQUIRE(mine[i].tokens == theirs[i].tokens);
     REQUIRE(mine[i].mask == theirs[i].mask);
   }
+}
+
+/// Payloads of both sources are the same.
+void require_same_payloads(const any_source& found, const any_source& expected, gen& random) {
+  const std::size_t payloads = expected.payload_names().size();
+  REQUIRE(found.payload_names().size() == payloads);
+  std::vector<record_id> ids(found.size());
+  std::iota(ids.begin(), ids.end(), record_id{0});
+  random.shuffle(std::span(ids));
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<payload_read> reads;
+  std::vector<payload_read> expected_reads;
+  bytes.reserve(2 * payloads * ids.size());
+  for (std::size_t p = 0; p < payloads; ++p) {
+    REQUIRE(found.payload_names()[p] == expected.payload_names()[p]);
+    std::vector<payload_shape> shapes(ids.size());
+    std::vector<payload_shape> expected_shapes(ids.size());
+    found.payload_shapes(p, ids, shapes);
+    expected.payload_shapes(p, ids, expected_shapes);
+    REQUIRE(shapes == expected_shapes);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      for (auto* side : {&reads, &expected_reads}) {
+        bytes.emplace_back(static_cast<std::size_t>(shapes[i].bytes()));
+        side->push_back({ids[i], p, bytes.back()});
+      }
+    }
+  }
+  found.read_payloads(reads);
+  expected.read_payloads(expected_reads);
+  for (std::size_t i = 0; i < bytes.size(); i += 2) REQUIRE(bytes[i] == bytes[i + 1]);
+  REQUIRE(found.largest_payload().bytes == expected.largest_payload().bytes);
+}
+
+/// Records in memory and the same in a dataset of either kind, with "x.npy", rows of three 16-bit
+/// numbers, and "raw", bytes, as payloads.
+struct shards_and_memory {
+  any_source memory = memory_source({}, {0});
+  std::string mds;
+  std::vector<std::string> tars;
+};
+
+shards_and_memory make_shards(gen& random, const scratch_dir& scratch, token_type type) {
+  const auto records = random_records(random, max_token_id(type));
+  shards_and_memory made;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint64_t> offsets{0};
+  std::vector<std::uint8_t> mask;
+  std::vector<memory_payload> payloads(2);
+  payloads[0].name = "x.npy";
+  payloads[1].name = "raw";
+  std::vector<std::vector<std::vector<std::string>>> shards;
+  std::vector<std::string> archives;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (i == 0 || random.one_in(20)) {
+      shards.emplace_back();
+      archives.emplace_back();
+    }
+    const std::string key = "s" + std::to_string(i);
+    std::string ids;
+    detail::with_token_type(type, [&](auto zero) {
+      for (const std::int32_t token : records[i]) {
+        ids += lanepack_test::little_endian(static_cast<decltype(zero)>(token));
+      }
+    });
+    tokens.insert(tokens.end(), records[i].begin(), records[i].end());
+    offsets.push_back(tokens.size());
+    std::string own_mask;
+    for (std::size_t k = 0; k < records[i].size(); ++k) {
+      own_mask.push_back(static_cast<char>(random.between(0, 1)));
+      mask.push_back(static_cast<std::uint8_t>(own_mask.back()));
+    }
+    const std::uint64_t rows = random.between(1, 3);
+    const std::array<std::string, 2> contents = {std::string(rows * 6, static_cast<char>(i)),
+                                                 std::string(random.between(0, 700), 'r')};
+    payloads[0].shapes.emplace_back(payload_type::i16,
+                                    std::initializer_list<std::uint64_t>{rows, 3});
+    payloads[1].shapes.emplace_back(payload_type::u8,
+                                    std::initializer_list<std::uint64_t>{contents[1].size()});
+    for (std::size_t p = 0; p < 2; ++p) {
+      for (const char byte : contents[p]) payloads[p].bytes.push_back(static_cast<std::byte>(byte));
+    }
+    const std::string head = std::string(1, '\x08') + static_cast<char>(rows) + '\x03';
+    shards.back().push_back({own_mask, contents[1], ids, head + contents[0]});
+    archives.back() +=
+        lanepack_test::tar_member_bytes(key + ".ids", ids) +
+        lanepack_test::tar_member_bytes(key + ".mask", own_mask) +
+        lanepack_test::tar_member_bytes(
+            key + ".x.npy",
+            lanepack_test::npy_bytes("<i2", "(" + std::to_string(rows) + ", 3)", contents[0])) +
+        lanepack_test::tar_member_bytes(key + ".raw", contents[1]);
+  }
+  if (archives.empty()) archives.emplace_back();
+  made.memory = memory_source(std::move(tokens), std::move(offsets), std::move(mask), {},
+                              std::move(payloads));
+  made.mds = scratch.path();
+  lanepack_test::write_mds(made.mds,
+                           {{"mask", "bytes", 0},
+                            {"raw", "bytes", 0},
+                            {"tokens", "bytes", 0},
+                            {"x.npy", "ndarray:int16", 0}},
+                           shards);
+  for (std::size_t i = 0; i < archives.size(); ++i) {
+    made.tars.push_back(scratch.path(std::to_string(i) + ".tar"));
+    lanepack_test::write_file(made.tars.back(), archives[i] + lanepack_test::tar_end());
+  }
+  return made;
+}
+
+any_source open_shards(const shards_and_memory& made, bool mds, token_type type,
+                       const shard_options& shards) {
+  if (mds) {
+    mds_record_options options;
+    options.bytes_type = type;
+    options.loss_mask = "mask";
+    options.payloads = {"x.npy", "raw"};
+    return open_mds(made.mds, options, shards);
+  }
+  webdataset_options options;
+  options.tokens = "ids";
+  options.numbers_type = type;
+  options.loss_mask = "mask";
+  options.payloads = {"x.npy", "raw"};
+  return open_webdataset(made.tars, options, shards);
+}
+
+shard_options random_shard_options(gen& random) {
+  shard_options options;
+  options.threads = static_cast<unsigned>(random.between(1, 3));
+  options.most_open_files = random.between(1, 3);
+  options.cache_index = random.one_in(2);
+  return options;
 }
 
 file_access random_access(gen& random) {
@@ -231,6 +368,65 @@ TEST_CASE("corpus: one damaged byte or a cut is an error or leaves whole records
       }
     } catch (const data_error& failure) {
       REQUIRE(std::string(failure.what()).find(scratch.path("m")) == 0);
+      REQUIRE(failure.where().byte_offset.has_value());
+    }
+  });
+}
+
+TEST_CASE("corpus: shards hold what was written, with payloads", "[corpus]") {
+  lanepack_test::for_each_seed(25, [&](std::uint64_t seed, gen& random) {
+    CAPTURE(seed);
+    const scratch_dir scratch;
+    const token_type type = random.pick(std::span<const token_type>(all_types));
+    const shards_and_memory made = make_shards(random, scratch, type);
+    for (const bool mds : {true, false}) {
+      CAPTURE(mds);
+      const shard_options options = random_shard_options(random);
+      const any_source first = open_shards(made, mds, type, options);
+      require_same(first, made.memory, random);
+      require_same_payloads(first, made.memory, random);
+      // The second time it may come from the index.
+      const any_source second = open_shards(made, mds, type, options);
+      REQUIRE(second.fingerprint() == first.fingerprint());
+      require_same(second, made.memory, random);
+      require_same_payloads(second, made.memory, random);
+    }
+  });
+}
+
+TEST_CASE("corpus: one damaged byte or a cut of a shard is an error or leaves whole records",
+          "[corpus]") {
+  lanepack_test::for_each_seed(40, [&](std::uint64_t seed, gen& random) {
+    CAPTURE(seed);
+    const scratch_dir scratch;
+    const token_type type = random.pick(std::span<const token_type>(all_types));
+    const shards_and_memory made = make_shards(random, scratch, type);
+    const bool mds = random.one_in(2);
+    if (mds && made.memory.size() == 0) return;
+    const std::string path = mds ? made.mds + "/shard.0.mds" : made.tars[0];
+    std::string bytes = lanepack_test::read_file(path);
+    const std::size_t at = random.between(0, bytes.size() - 1);
+    if (random.one_in(4)) {
+      bytes.resize(at);
+    } else {
+      bytes[at] = static_cast<char>(bytes[at] ^ static_cast<char>(random.between(1, 255)));
+    }
+    lanepack_test::write_file(path, bytes);
+    shard_options options = random_shard_options(random);
+    options.cache_index = false;
+    try {
+      const any_source source = open_shards(made, mds, type, options);
+      std::vector<std::int32_t> tokens;
+      for (record_id id = 0; id < source.size(); ++id) {
+        record_shape shape;
+        source.shapes({&id, 1}, {&shape, 1});
+        tokens.resize(shape.tokens);
+        const record_read read{.id = id, .first_token = 0, .tokens = tokens, .loss_mask = {}};
+        source.read(std::span(&read, 1));
+        for (const std::int32_t token : tokens) REQUIRE(token >= 0);
+      }
+    } catch (const data_error& failure) {
+      REQUIRE(failure.where().path == path);
       REQUIRE(failure.where().byte_offset.has_value());
     }
   });

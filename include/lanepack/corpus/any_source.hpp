@@ -4,6 +4,7 @@
 /// `any_source`: a corpus whose type was chosen when the program ran.
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/source_part.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -19,7 +21,8 @@ namespace lanepack::inline LANEPACK_ABI {
 /// Shared ownership of any `record_source`; itself one. Copies share the source.
 ///
 /// One virtual call per batch of shapes or reads. A source may also have `parts()`, a span of
-/// `source_part` that covers its records and lives as long as it does.
+/// `source_part` that covers its records and lives as long as it does, and payloads, as
+/// `payload_source` says; any other has no parts and no payloads.
 /// @thread_safety  As the source's: const members may be called by any number of threads.
 class any_source {
  public:
@@ -28,7 +31,9 @@ class any_source {
   requires(!std::same_as<std::remove_cvref_t<Source>, any_source> &&
            record_source<std::remove_cvref_t<Source>>)
       any_source(Source&& source)  // NOLINT(google-explicit-constructor): a source is an any_source
-      : self_(std::make_shared<model<std::remove_cvref_t<Source>>>(std::forward<Source>(source))) {}
+      : self_(
+            std::make_shared<model_of<std::remove_cvref_t<Source>>>(std::forward<Source>(source))) {
+  }
 
   [[nodiscard]] std::uint64_t size() const { return self_->size(); }
   [[nodiscard]] source_traits traits() const { return self_->traits(); }
@@ -40,6 +45,16 @@ class any_source {
   [[nodiscard]] std::string describe() const { return self_->describe(); }
   /// What the corpus was put together from, by ascending first id; empty where it is one corpus.
   [[nodiscard]] std::span<const source_part> parts() const { return self_->parts(); }
+  /// As `payload_source` says; empty where records carry tokens alone.
+  [[nodiscard]] std::span<const std::string> payload_names() const {
+    return self_->payload_names();
+  }
+  void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                      std::span<payload_shape> out) const {
+    self_->payload_shapes(payload, ids, out);
+  }
+  void read_payloads(std::span<const payload_read> reads) const { self_->read_payloads(reads); }
+  [[nodiscard]] record_payload_bytes largest_payload() const { return self_->largest_payload(); }
 
  private:
   struct interface {
@@ -54,10 +69,19 @@ class any_source {
     [[nodiscard]] virtual digest128 fingerprint() const = 0;
     [[nodiscard]] virtual std::string describe() const = 0;
     [[nodiscard]] virtual std::span<const source_part> parts() const = 0;
+    [[nodiscard]] virtual std::span<const std::string> payload_names() const { return {}; }
+    virtual void payload_shapes(std::size_t payload, std::span<const record_id>,
+                                std::span<payload_shape>) const {
+      detail::check_payload(payload, 0);
+    }
+    virtual void read_payloads(std::span<const payload_read> reads) const {
+      if (!reads.empty()) detail::check_payload(reads.front().payload, 0);
+    }
+    [[nodiscard]] virtual record_payload_bytes largest_payload() const { return {}; }
   };
 
   template <class Source>
-  struct model final : interface {
+  struct model : interface {
     explicit model(Source source) : value(std::move(source)) {}
     [[nodiscard]] std::uint64_t size() const override { return value.size(); }
     [[nodiscard]] source_traits traits() const override { return value.traits(); }
@@ -79,9 +103,30 @@ class any_source {
     Source value;
   };
 
+  template <class Source>
+  struct payload_model final : model<Source> {
+    using model<Source>::model;
+    [[nodiscard]] std::span<const std::string> payload_names() const override {
+      return this->value.payload_names();
+    }
+    void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                        std::span<payload_shape> out) const override {
+      this->value.payload_shapes(payload, ids, out);
+    }
+    void read_payloads(std::span<const payload_read> reads) const override {
+      this->value.read_payloads(reads);
+    }
+    [[nodiscard]] record_payload_bytes largest_payload() const override {
+      return this->value.largest_payload();
+    }
+  };
+
+  template <class Source>
+  using model_of = std::conditional_t<payload_source<Source>, payload_model<Source>, model<Source>>;
+
   std::shared_ptr<const interface> self_;
 };
 
-static_assert(record_source<any_source>);
+static_assert(payload_source<any_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI

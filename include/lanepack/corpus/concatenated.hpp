@@ -21,6 +21,7 @@
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/part_names.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/source_part.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -31,10 +32,11 @@ struct named_source {
   any_source source;
 };
 
-/// The records of several corpora, one after the other; a `record_source` with `parts()`.
+/// The records of several corpora, one after the other; a `payload_source` with `parts()`.
 ///
 /// Record i of part k has the id first(k) + i. A part that is appended leaves the ids of the others
-/// as they are.
+/// as they are. The corpus has the payloads of all parts, by name; records have no bytes of those
+/// that their part lacks.
 /// @complexity     O(log parts) a record beside what its part takes; each part is called once a
 ///                 batch. Construction O(parts) and the parts' fingerprints.
 /// @thread_safety  Const members may be called by any number of threads.
@@ -71,6 +73,7 @@ class concatenated_source {
       traits_.has_payload = traits_.has_payload && traits.has_payload;
       traits_.has_all_shapes = traits_.has_all_shapes && traits.has_all_shapes;
       traits_.has_loss_mask = traits_.has_loss_mask || traits.has_loss_mask;
+      take_payloads(part.source);
       sources_.push_back(std::move(part.source));
     }
     fingerprint_ = digest.value();
@@ -120,6 +123,56 @@ class concatenated_source {
         });
   }
 
+  /// Those of the first part, then what later parts add.
+  [[nodiscard]] std::span<const std::string> payload_names() const { return payload_names_; }
+
+  /// @throws state_error  An id or a payload is not in the corpus.
+  void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                      std::span<payload_shape> out) const {
+    LANEPACK_ASSERT(ids.size() == out.size());
+    detail::check_payload(payload, payload_names_.size());
+    std::vector<record_id> local;
+    std::vector<payload_shape> found;
+    for_each_part(
+        ids.size(), [&](std::size_t i) { return ids[i]; },
+        [&](std::size_t part, std::span<const std::uint64_t> places) {
+          local.clear();
+          for (const std::uint64_t place : places) {
+            local.push_back(ids[place_in(place)] - parts_[part].first);
+          }
+          found.assign(local.size(), payload_shape());
+          const std::optional<std::size_t> own = own_payload(part, payload);
+          if (own) sources_[part].payload_shapes(*own, local, found);
+          for (std::size_t i = 0; i < places.size(); ++i) out[place_in(places[i])] = found[i];
+        });
+  }
+
+  /// @throws state_error  An id or a payload is not in the corpus, or memory is of another size.
+  /// @throws data_error   As the part that cannot be read, with the number of the record in it.
+  void read_payloads(std::span<const payload_read> reads) const {
+    std::vector<payload_read> local;
+    for_each_part(
+        reads.size(), [&](std::size_t i) { return reads[i].id; },
+        [&](std::size_t part, std::span<const std::uint64_t> places) {
+          local.clear();
+          for (const std::uint64_t place : places) {
+            payload_read read = reads[place_in(place)];
+            detail::check_payload(read.payload, payload_names_.size());
+            const std::optional<std::size_t> own = own_payload(part, read.payload);
+            if (!own) {
+              detail::check_payload_read(read, 0);
+              continue;
+            }
+            read.payload = *own;
+            read.id -= parts_[part].first;
+            local.push_back(read);
+          }
+          sources_[part].read_payloads(local);
+        });
+  }
+
+  [[nodiscard]] record_payload_bytes largest_payload() const { return largest_; }
+
   /// Of the parts' fingerprints in their order.
   [[nodiscard]] digest128 fingerprint() const { return fingerprint_; }
   [[nodiscard]] std::string describe() const {
@@ -130,6 +183,30 @@ class concatenated_source {
   }
 
  private:
+  static constexpr std::size_t no_payload = ~std::size_t{0};
+
+  void take_payloads(const any_source& source) {
+    std::vector<std::size_t>& own = own_payloads_.emplace_back();
+    for (const std::string& name : source.payload_names()) {
+      const auto at = std::find(payload_names_.begin(), payload_names_.end(), name);
+      const auto number = static_cast<std::size_t>(at - payload_names_.begin());
+      if (at == payload_names_.end()) payload_names_.push_back(name);
+      if (own.size() <= number) own.resize(number + 1, no_payload);
+      own[number] = static_cast<std::size_t>(&name - source.payload_names().data());
+    }
+    record_payload_bytes largest = source.largest_payload();
+    largest.id += parts_.back().first;
+    if (largest.bytes > largest_.bytes) largest_ = largest;
+  }
+
+  /// The number of a payload in a part.
+  [[nodiscard]] std::optional<std::size_t> own_payload(std::size_t part,
+                                                       std::size_t payload) const noexcept {
+    const std::vector<std::size_t>& own = own_payloads_[part];
+    if (payload >= own.size() || own[payload] == no_payload) return std::nullopt;
+    return own[payload];
+  }
+
   static std::size_t place_in(std::uint64_t place) noexcept {
     return static_cast<std::size_t>(place & 0xffff'ffff);
   }
@@ -162,11 +239,15 @@ class concatenated_source {
 
   std::vector<source_part> parts_;
   std::vector<any_source> sources_;
+  std::vector<std::string> payload_names_;
+  /// Of each part, its number of each of the corpus's payloads.
+  std::vector<std::vector<std::size_t>> own_payloads_;
+  record_payload_bytes largest_;
   std::uint64_t size_ = 0;
   source_traits traits_;
   digest128 fingerprint_;
 };
 
-static_assert(record_source<concatenated_source>);
+static_assert(payload_source<concatenated_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -11,19 +11,32 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/token_type.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
-/// Records stored one after the other in memory; a `record_source`.
+/// A payload of every record of a `memory_source`.
+struct memory_payload {
+  /// Not empty, and no other payload's.
+  std::string name;
+  /// Of each record.
+  std::vector<payload_shape> shapes;
+  /// Those of all records, one after the other.
+  std::vector<std::byte> bytes;
+};
+
+/// Records stored one after the other in memory; a `payload_source`.
 ///
-/// The fingerprint covers the lengths and the loss tokens of the records.
+/// The fingerprint covers the lengths, the loss tokens and the patches of the records, and the
+/// names and shapes of payloads.
 /// @thread_safety  Const members may be called by any number of threads.
 class memory_source {
  public:
@@ -49,6 +62,42 @@ class memory_source {
     fingerprint_ = digest.value();
   }
 
+  /// As above, with vision patches and payloads.
+  /// @param patches   Of each record, or empty.
+  /// @param payloads  What records carry beside their tokens.
+  /// @throws invalid_option, data_error  As above.
+  memory_source(std::vector<std::int32_t> tokens, std::vector<std::uint64_t> offsets,
+                std::vector<std::uint8_t> loss_mask, std::vector<std::uint64_t> patches,
+                std::vector<memory_payload> payloads)
+      : memory_source(std::move(tokens), std::move(offsets), std::move(loss_mask)) {
+    patches_ = std::move(patches);
+    payloads_ = std::move(payloads);
+    check_payloads();
+    digest_builder digest;
+    digest.text("memory with payloads");
+    digest.digest(fingerprint_);
+    for (const std::uint64_t count : patches_) digest.number(count);
+    std::vector<std::uint64_t> sums(static_cast<std::size_t>(size()));
+    for (const memory_payload& payload : payloads_) {
+      names_.push_back(payload.name);
+      digest.text(payload.name);
+      std::vector<std::uint64_t>& offsets_of_payload = payload_offsets_.emplace_back(1, 0);
+      for (std::size_t i = 0; i < payload.shapes.size(); ++i) {
+        detail::digest_shape(digest, payload.shapes[i]);
+        offsets_of_payload.push_back(
+            saturating_add(offsets_of_payload.back(), payload.shapes[i].bytes()));
+        sums[i] = saturating_add(sums[i], payload.shapes[i].bytes());
+        if (sums[i] > largest_.bytes) largest_ = {.id = i, .bytes = sums[i]};
+      }
+      if (offsets_of_payload.back() != payload.bytes.size()) {
+        detail::throw_invalid_option(
+            "payloads", std::to_string(payload.bytes.size()) + " bytes of " + payload.name,
+            std::to_string(offsets_of_payload.back()) + " as the shapes say");
+      }
+    }
+    fingerprint_ = digest.value();
+  }
+
   /// Copies records given one by one.
   /// @throws data_error  A token is out of range.
   explicit memory_source(std::span<const std::vector<std::int32_t>> records)
@@ -64,7 +113,9 @@ class memory_source {
     LANEPACK_ASSERT(ids.size() == out.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       detail::check_record(ids[i], size());
-      out[i] = {.tokens = length(ids[i]), .loss_tokens = loss_tokens(ids[i]), .patches = 0};
+      out[i] = {.tokens = length(ids[i]),
+                .loss_tokens = loss_tokens(ids[i]),
+                .patches = patches_.empty() ? 0 : patches_[ids[i]]};
     }
   }
 
@@ -84,6 +135,34 @@ class memory_source {
       }
     }
   }
+
+  [[nodiscard]] std::span<const std::string> payload_names() const { return names_; }
+
+  /// @throws state_error  An id or a payload is not in the corpus.
+  void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                      std::span<payload_shape> out) const {
+    LANEPACK_ASSERT(ids.size() == out.size());
+    detail::check_payload(payload, payloads_.size());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      detail::check_record(ids[i], size());
+      out[i] = payloads_[payload].shapes[ids[i]];
+    }
+  }
+
+  /// @throws state_error  An id or a payload is not in the corpus, or memory is of another size.
+  void read_payloads(std::span<const payload_read> reads) const {
+    for (const payload_read& read : reads) {
+      detail::check_payload(read.payload, payloads_.size());
+      detail::check_record(read.id, size());
+      const memory_payload& payload = payloads_[read.payload];
+      detail::check_payload_read(read, payload.shapes[read.id].bytes());
+      const std::uint64_t first = payload_offsets_[read.payload][read.id];
+      std::copy_n(payload.bytes.begin() + static_cast<std::ptrdiff_t>(first), read.bytes.size(),
+                  read.bytes.begin());
+    }
+  }
+
+  [[nodiscard]] record_payload_bytes largest_payload() const { return largest_; }
 
   [[nodiscard]] digest128 fingerprint() const { return fingerprint_; }
   [[nodiscard]] std::string describe() const {
@@ -126,6 +205,27 @@ class memory_source {
     }
   }
 
+  void check_payloads() const {
+    const auto require_all = [this](const std::string& option, std::size_t found) {
+      if (found == size()) return;
+      detail::throw_invalid_option(option, std::to_string(found),
+                                   std::to_string(size()) + ", one for each record");
+    };
+    if (!patches_.empty()) require_all("patches", patches_.size());
+    for (std::size_t i = 0; i < payloads_.size(); ++i) {
+      if (payloads_[i].name.empty()) {
+        detail::throw_invalid_option("payloads[" + std::to_string(i) + "].name", "''",
+                                     "a name that is not empty");
+      }
+      for (std::size_t k = 0; k < i; ++k) {
+        if (payloads_[k].name != payloads_[i].name) continue;
+        detail::throw_invalid_option("payloads", "two called " + detail::quoted(payloads_[i].name),
+                                     "names that differ");
+      }
+      require_all("payloads", payloads_[i].shapes.size());
+    }
+  }
+
   [[noreturn]] LANEPACK_COLD void throw_bad(std::size_t position, const std::string& found,
                                             const std::string& expected) const {
     const auto after = std::upper_bound(offsets_.begin(), offsets_.end(), position);
@@ -155,9 +255,15 @@ class memory_source {
   std::vector<std::uint64_t> offsets_;
   std::vector<std::uint8_t> loss_mask_;
   std::vector<std::uint64_t> loss_tokens_;
+  std::vector<std::uint64_t> patches_;
+  std::vector<memory_payload> payloads_;
+  std::vector<std::string> names_;
+  /// Of each payload, where the records' bytes start, and their end.
+  std::vector<std::vector<std::uint64_t>> payload_offsets_;
+  record_payload_bytes largest_;
   digest128 fingerprint_;
 };
 
-static_assert(record_source<memory_source>);
+static_assert(payload_source<memory_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -23,6 +23,11 @@ struct memory_options {
   std::uint64_t activation_bytes_per_token = 0;
   /// Bytes of logits and their gradient per token.
   std::uint64_t logits_bytes_per_token = 0;
+  /// Bytes that a vision tower keeps for the backward pass per patch.
+  std::uint64_t activation_bytes_per_patch = 0;
+  /// Most vision patches of a record per token of it, e.g. 4 where 2 x 2 patches are merged into a
+  /// token: what bounds the patches of a micro-batch, whose capacity is in tokens.
+  std::uint64_t patches_per_token = 1;
 };
 
 /// Whether activations are kept for the backward pass or computed again.
@@ -124,9 +129,11 @@ class memory_model {
 
   [[nodiscard]] const memory_options& options() const noexcept { return options_; }
 
-  /// Bytes that one more token takes.
+  /// Bytes that one more token takes, its patches among them.
   [[nodiscard]] std::uint64_t bytes_per_token() const noexcept {
-    return saturating_add(options_.activation_bytes_per_token, options_.logits_bytes_per_token);
+    return saturating_add(
+        saturating_add(options_.activation_bytes_per_token, options_.logits_bytes_per_token),
+        saturating_mul(options_.activation_bytes_per_patch, options_.patches_per_token));
   }
 
   /// Tokens of the largest micro-batch that fits, padding included.
@@ -134,9 +141,19 @@ class memory_model {
     return (options_.budget_bytes - options_.fixed_bytes) / bytes_per_token();
   }
 
-  /// Bytes in use with a micro-batch of that many tokens.
+  /// Bytes in use with a micro-batch of that many tokens, each with the most patches.
   [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens) const noexcept {
     return saturating_add(options_.fixed_bytes, saturating_mul(tokens, bytes_per_token()));
+  }
+
+  /// Bytes in use with a micro-batch of so many tokens and patches.
+  [[nodiscard]] std::uint64_t bytes(std::uint64_t tokens, std::uint64_t patches) const noexcept {
+    const std::uint64_t text =
+        saturating_add(options_.activation_bytes_per_token, options_.logits_bytes_per_token);
+    return saturating_add(
+        options_.fixed_bytes,
+        saturating_add(saturating_mul(tokens, text),
+                       saturating_mul(patches, options_.activation_bytes_per_patch)));
   }
 
  private:

@@ -22,11 +22,14 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/batch/payloads.hpp>
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
@@ -77,7 +80,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                   .multiple_of = options_.micro_batch_multiple},
                  alignment_multiple(
                      {options_.plan.limits.record_multiple, options_.plan.limits.total_multiple})),
-        ring_(host_backend(), ring_options_for(options_, records_per_rank(), capacity())) {
+        payloads_(payload_limits_for(options_, source_, records_per_rank(), capacity())),
+        ring_(host_backend(),
+              ring_options_for(options_, payloads_, records_per_rank(), capacity())) {
     check_worst_case(summary);
     slots_.resize(ring_.depth());
     // The other half is with the trainer.
@@ -200,6 +205,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     std::shared_ptr<step_state> step;
     std::size_t micro_batch;
     Layout layout;
+    payload_layout payloads;
     /// The token after a chunk that another one follows, and its byte of the loss mask.
     std::int32_t next_token = 0;
     std::uint8_t next_mask = 1;
@@ -299,10 +305,64 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
            ceil_div(ownership_.lanes(), ownership_.world().size);
   }
 
-  static ring_options ring_options_for(const loader_options& options, std::uint64_t records,
+  /// What the loader knows of the source's payloads.
+  struct payload_limits {
+    std::shared_ptr<const std::vector<std::string>> names;
+    /// Most bytes of a micro-batch, and what they and their offsets take in its slab.
+    std::uint64_t bytes = 0;
+    std::uint64_t slab_bytes = 0;
+    /// The records of a step never have more, however they come together.
+    bool always_fit = true;
+
+    [[nodiscard]] bool none() const noexcept { return names->empty(); }
+  };
+
+  static payload_limits payload_limits_for(const loader_options& options, const any_source& source,
+                                           std::uint64_t records, std::uint64_t capacity) {
+    const std::span<const std::string> names = source.payload_names();
+    payload_limits limits;
+    limits.names = std::make_shared<const std::vector<std::string>>(names.begin(), names.end());
+    if (limits.none()) return limits;
+    const record_payload_bytes largest = source.largest_payload();
+    const std::uint64_t most = saturating_mul(largest.bytes, records);
+    const auto slab_bytes = [&](std::uint64_t bytes) {
+      return payload_layout::slab_bytes_bound(names.size(), bytes, records);
+    };
+    const std::uint64_t others =
+        saturating_add(Layout::slab_bytes_bound(options.fields, capacity, records), slab_bytes(0));
+    if (options.payload_bytes) {
+      if (*options.payload_bytes < largest.bytes)
+        throw_too_large("payload_bytes", largest, *options.payload_bytes, largest.bytes);
+      limits.bytes = *options.payload_bytes;
+    } else {
+      const std::uint64_t quarter = options.staging_bytes / 4;
+      limits.bytes =
+          std::max(largest.bytes, std::min(most, quarter > others ? quarter - others : 0));
+    }
+    limits.slab_bytes = slab_bytes(limits.bytes);
+    limits.always_fit = limits.bytes >= most;
+    const std::uint64_t needed = saturating_add(others, limits.bytes);
+    if (needed > options.staging_bytes)
+      throw_too_large("staging_bytes", largest, options.staging_bytes, needed);
+    return limits;
+  }
+
+  [[noreturn]] LANEPACK_COLD static void throw_too_large(const char* option,
+                                                         const record_payload_bytes& largest,
+                                                         std::uint64_t found,
+                                                         std::uint64_t needed) {
+    throw_invalid_option(option, std::to_string(found),
+                         "at least " + std::to_string(needed) + ": record " +
+                             std::to_string(largest.id) + " has payloads of " +
+                             std::to_string(largest.bytes) + " bytes");
+  }
+
+  static ring_options ring_options_for(const loader_options& options,
+                                       const payload_limits& payloads, std::uint64_t records,
                                        std::uint64_t capacity) {
     ring_options ring;
-    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, records);
+    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, records) +
+                      static_cast<std::size_t>(payloads.slab_bytes);
     ring.bytes_limit = options.staging_bytes;
     ring.slots_limit = options.prefetch_micro_batches;
     if (ring.slot_bytes > ring.bytes_limit) {
@@ -318,6 +378,14 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// where a rank has a lane less or a pack fewer records.
   void check_worst_case(const corpus_summary& summary) const {
     if (!options_.micro_batches && options_.micro_batch_multiple == 1) return;
+    if (!payloads_.always_fit) {
+      throw_invalid_option(
+          options_.micro_batches ? "micro_batches" : "micro_batch_multiple",
+          std::to_string(options_.micro_batches.value_or(options_.micro_batch_multiple)),
+          "none where payload_bytes = " + std::to_string(payloads_.bytes) +
+              " may be too few for all payloads of a step, as how many micro-batches they take is "
+              "then known when a step is planned");
+    }
     std::set<std::uint32_t> sizes{options_.plan.records_per_pack};
     for (const pack_size_change& change : options_.plan.pack_size_changes) {
       sizes.insert(change.records_per_pack);
@@ -559,10 +627,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     filled_slot<Layout>& out = slots_[done.slot.index()];
     out.view = work.layout.complete(slab);
+    out.payloads = work.payloads.complete(slab);
     out.step = std::move(work.step);
     out.micro_batch = work.micro_batch;
-    bytes_.fetch_add(work.layout.slab_bytes());
-    completed_.add(std::move(done.slot), work.layout.slab_bytes());
+    const std::size_t used = std::max(work.layout.slab_bytes(), work.payloads.slab_bytes());
+    bytes_.fetch_add(used);
+    completed_.add(std::move(done.slot), used);
   }
 
   /// Plans the next step, hands it to the trainer and queues its micro-batches.
@@ -607,6 +677,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     // All packs of a step have the same number of records, on every rank.
     state->expected_loss_tokens = feed_->expected_loss_tokens(
         options_.plan.lanes * std::uint64_t{plan->packs.front().records.size()});
+    if (!payloads_.none()) plan_payloads(*state);
     batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
     state->remaining = state->micro_batches.size();
     if (options_.digests) state->record_digests.resize(state->records.size());
@@ -627,7 +698,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         if (state->roles[state->micro_batches[i][k]] == record_role::masked) layout.mask_record(k);
       }
       state->planned.padding_tokens += layout_padding(layout, lengths_);
-      planned_.push_back({state, i, std::move(layout)});
+      payload_layout payloads;
+      if (!payloads_.none()) payloads = lay_payloads(*state, i, layout.slab_bytes());
+      planned_.push_back({state, i, std::move(layout), std::move(payloads)});
     }
     {
       const std::scoped_lock lock(mutex_);
@@ -637,6 +710,52 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     step_ready_.notify_one();
     job_ready_.notify_one();
     return true;
+  }
+
+  /// Looks up the payloads of a step's records and gives a record room by its bytes where they fill
+  /// a larger part of a micro-batch than its tokens do: what fits the capacity then fits in both.
+  void plan_payloads(const step_state& step) {
+    const std::size_t records = step.records.size();
+    ids_.clear();
+    for (const record_ref& record : step.records) ids_.push_back(record.id);
+    shapes_.resize(payloads_.names->size() * records);
+    for (std::size_t p = 0; p < payloads_.names->size(); ++p) {
+      source_.payload_shapes(p, ids_, std::span(shapes_).subspan(p * records, records));
+    }
+    for (std::size_t i = 0; i < records; ++i) {
+      std::uint64_t bytes = 0;
+      for (std::size_t p = 0; p < payloads_.names->size(); ++p) {
+        bytes = saturating_add(bytes, shapes_[p * records + i].bytes());
+      }
+      if (bytes > payloads_.bytes) throw_unexpected_payload(ids_[i], bytes);
+      if (payloads_.always_fit || bytes == 0) continue;
+      const uint128 scaled = static_cast<uint128>(bytes) * capacity();
+      const auto room =
+          static_cast<std::uint64_t>((scaled + payloads_.bytes - 1) / payloads_.bytes);
+      rooms_[i] = std::max(rooms_[i], room);
+    }
+  }
+
+  [[noreturn]] LANEPACK_COLD void throw_unexpected_payload(record_id id,
+                                                           std::uint64_t bytes) const {
+    throw_data_error({.path = source_.describe(), .byte_offset = {}, .record = id, .line = {}},
+                     "found payloads of " + std::to_string(bytes) + " bytes, expected at most " +
+                         std::to_string(payloads_.bytes) + ", what a micro-batch has room for");
+  }
+
+  [[nodiscard]] payload_layout lay_payloads(const step_state& step, std::size_t index,
+                                            std::size_t first_byte) const {
+    const std::span<const std::uint32_t> records = step.micro_batches[index];
+    const std::optional<record_chunk> chunk = step.chunk(index);
+    std::vector<payload_shape> shapes(payloads_.names->size() * records.size());
+    if (!chunk || chunk->index == 0) {
+      for (std::size_t p = 0; p < payloads_.names->size(); ++p) {
+        for (std::size_t k = 0; k < records.size(); ++k) {
+          shapes[p * records.size() + k] = shapes_[p * step.records.size() + records[k]];
+        }
+      }
+    }
+    return payload_layout(payloads_.names, std::move(shapes), records.size(), first_byte);
   }
 
   static std::uint64_t layout_padding(const Layout& layout,
@@ -674,11 +793,35 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
     try {
       source_.read(reads_);
+      if (!payloads_.none()) read_payloads();
     } catch (const file_changed&) {
       throw;
     } catch (const data_error&) {
       if (options_.bad_records == bad_record_policy::fail) throw;
       read_one_by_one();
+    }
+  }
+
+  void read_payloads() {
+    payload_reads_.clear();
+    for (filling& target : fillings_) {
+      const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
+      const std::vector<std::span<std::byte>> spans =
+          target.work.payloads.spans(target.slot.bytes());
+      for (std::size_t k = 0; k < records; ++k) add_payload_reads(target.work, spans, k);
+    }
+    source_.read_payloads(payload_reads_);
+  }
+
+  /// Adds the reads of one record of a micro-batch.
+  void add_payload_reads(const job& work, std::span<const std::span<std::byte>> spans,
+                         std::size_t record) {
+    const std::span<const std::uint32_t> records = work.step->micro_batches[work.micro_batch];
+    for (std::size_t p = 0; p < work.payloads.payloads(); ++p) {
+      const std::span<std::byte> bytes = spans[p * records.size() + record];
+      if (bytes.empty()) continue;
+      payload_reads_.push_back(
+          {.id = work.step->records[records[record]].id, .payload = p, .bytes = bytes});
     }
   }
 
@@ -689,14 +832,22 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
       const std::optional<record_chunk> chunk = target.work.chunk();
       const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
+      std::vector<std::span<std::byte>> spans;
+      if (!payloads_.none()) spans = target.work.payloads.spans(target.slot.bytes());
       for (std::size_t k = 0; k < records; ++k, at += reads) {
+        payload_reads_.clear();
+        if (!payloads_.none()) add_payload_reads(target.work, spans, k);
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
+          if (!payload_reads_.empty()) source_.read_payloads(payload_reads_);
         } catch (const file_changed&) {
           throw;
         } catch (const data_error&) {
           std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
           std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
+          for (const payload_read& read : payload_reads_) {
+            std::fill(read.bytes.begin(), read.bytes.end(), std::byte{0});
+          }
           target.work.layout.mask_record(k);
           masked_records_.fetch_add(1);
         }
@@ -709,11 +860,17 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     step_state& step = *work.step;
     const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
     const std::optional<record_chunk> chunk = work.chunk();
+    std::vector<std::span<std::byte>> spans;
+    if (!payloads_.none()) spans = work.payloads.spans(slab);
     for (std::size_t k = 0; k < records.size(); ++k) {
       // The chunks of a record follow each other, so one builder goes through them.
-      if (!chunk || chunk->index == 0) record_digest_ = digest_builder();
+      if (!chunk || chunk->index == 0) {
+        record_digest_ = digest_builder();
+        if (!payloads_.none()) payload_digest_ = digest_payloads(work, spans, k, records.size());
+      }
       record_digest_.bytes(
           std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
+      if (!payloads_.none() && (!chunk || chunk->last())) record_digest_.digest(payload_digest_);
       step.record_digests[records[k]] = record_digest_.value();
     }
     if (work.micro_batch + 1 != step.micro_batches.size()) return;
@@ -730,6 +887,19 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
   }
 
+  /// Over names, shapes and bytes of what a record carries.
+  [[nodiscard]] digest128 digest_payloads(const job& work,
+                                          std::span<const std::span<std::byte>> spans,
+                                          std::size_t record, std::size_t records) const {
+    digest_builder builder;
+    for (std::size_t p = 0; p < work.payloads.payloads(); ++p) {
+      builder.text((*payloads_.names)[p]);
+      digest_shape(builder, work.payloads.shape(p, record));
+      builder.bytes(spans[p * records + record]);
+    }
+    return builder.value();
+  }
+
   const fork_guard guard_;
   const loader_options options_;
   const any_source source_;
@@ -737,6 +907,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   const std::shared_ptr<const candidate_feed> feed_;
   planner planner_;
   chunked_micro_batcher batcher_;
+  const payload_limits payloads_;
   ring_type ring_;
   /// What stands in each slot of the ring; owned by whoever holds the slot.
   std::vector<filled_slot<Layout>> slots_;
@@ -750,6 +921,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::vector<std::uint64_t> rooms_;
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
+  std::vector<record_id> ids_;
+  /// Of payload p of record i of the step that is being planned, at p x records + i.
+  std::vector<payload_shape> shapes_;
   std::vector<job> planned_;
 
   // Of the reading thread.
@@ -757,7 +931,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::vector<filling> fillings_;
   std::vector<record_read> reads_;
   typename ring_type::batch completed_;
+  std::vector<payload_read> payload_reads_;
   digest_builder record_digest_;
+  digest128 payload_digest_;
   std::atomic<std::uint64_t> masked_records_{0};
   std::atomic<std::uint64_t> bytes_{0};
 

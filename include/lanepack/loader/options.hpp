@@ -134,10 +134,15 @@ struct loader_options {
   /// the number of ranks may be another.
   std::optional<run_state> resume_from = std::nullopt;
   bad_record_policy bad_records = bad_record_policy::fail;
+  /// Most payload bytes of a micro-batch, where records carry payloads; a record may have no more.
+  /// nullopt: what the records of a step have at most, but no more than leaves room for four
+  /// micro-batches in `staging_bytes`, and no less than the largest record has.
+  std::optional<std::uint64_t> payload_bytes = std::nullopt;
   /// Called once, on a background thread, with an error that ends the run, before any call of the
   /// trainer reports it: a place to abort a communicator, so that other ranks do not wait.
   std::function<void(std::exception_ptr)> on_failure = {};
-  /// Compute the digest of every pack over its token bytes.
+  /// Compute the digest of every pack over its token bytes and, where records carry payloads, over
+  /// those.
   bool digests = false;
   /// Whether ranks may own numbers of lanes that differ by one.
   uneven_lanes uneven = uneven_lanes::refuse;

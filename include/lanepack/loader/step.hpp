@@ -13,6 +13,7 @@
 
 #include <lanepack/batch/layout_options.hpp>
 #include <lanepack/batch/padded.hpp>
+#include <lanepack/batch/payloads.hpp>
 #include <lanepack/batch/thd.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
@@ -95,6 +96,9 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
   /// chunks of a record stand in consecutive micro-batches, first to last.
   [[nodiscard]] std::optional<record_chunk> chunk() const noexcept;
+  /// What the records carry beside their tokens; none where the source has no payloads. Of a record
+  /// that is cut, the first chunk has them.
+  [[nodiscard]] const batch_payloads& payloads() const noexcept { return payloads_; }
   /// As `loaded_step::expected_loss_tokens`.
   [[nodiscard]] std::uint64_t expected_loss_tokens() const noexcept;
   /// Number of this micro-batch in its step.
@@ -112,6 +116,7 @@ class leased_micro_batch : public layout_traits<Layout>::view {
   ring_lease<host_backend> lease_;
   std::shared_ptr<const detail::step_state> step_;
   std::size_t index_;
+  batch_payloads payloads_;
 };
 
 /// One step of this rank: its packs, its counts, and its micro-batches in order.
@@ -162,11 +167,13 @@ class loaded_step {
   /// @throws  what ended the run on a background thread, once; the loader is then closed.
   [[nodiscard]] std::optional<micro_batch> next();
 
-  /// Digests of the packs over (epoch, id), boundaries and token bytes, in the order of `packs()`.
+  /// Digests of the packs over (epoch, id), boundaries, token bytes and payloads, in the order of
+  /// `packs()`.
   /// @throws  state_error before the last micro-batch was taken, or if the loader was not asked for
   ///          digests.
   [[nodiscard]] std::span<const digest128> pack_digests() const;
-  /// Digests of the token bytes of the records, in the order of `records()`.
+  /// Digests of the token bytes of the records, and of names, shapes and bytes of their payloads
+  /// where the source has any, in the order of `records()`.
   /// @throws  as `pack_digests`.
   [[nodiscard]] std::span<const digest128> record_digests() const;
 

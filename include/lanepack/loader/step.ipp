@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/batch/payloads.hpp>
 #include <lanepack/batch/thd.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
@@ -75,6 +76,7 @@ struct step_state {
 template <class Layout>
 struct filled_slot {
   typename layout_traits<Layout>::view view;
+  batch_payloads payloads;
   std::shared_ptr<const step_state> step;
   std::size_t micro_batch = 0;
 };
@@ -109,7 +111,11 @@ step_index leased_micro_batch<Layout>::step() const noexcept {
 template <class Layout>
 leased_micro_batch<Layout>::leased_micro_batch(const detail::filled_slot<Layout>& from,
                                                ring_lease<host_backend> lease)
-    : view_type(from.view), lease_(std::move(lease)), step_(from.step), index_(from.micro_batch) {}
+    : view_type(from.view),
+      lease_(std::move(lease)),
+      step_(from.step),
+      index_(from.micro_batch),
+      payloads_(from.payloads) {}
 
 template <class Layout>
 step_index loaded_step<Layout>::number() const noexcept {

@@ -1,6 +1,7 @@
 #include <lanepack/corpus/any_source.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -83,4 +84,26 @@ TEST_CASE("corpus: any_source takes a source that cannot be copied", "[corpus]")
     unique_source& operator=(unique_source&&) = default;
   };
   REQUIRE(any_source(unique_source{}).size() == 1);
+}
+
+TEST_CASE("corpus: any_source keeps payloads, and has none where its source has none", "[corpus]") {
+  const any_source plain = minimal_source{};
+  REQUIRE(plain.payload_names().empty());
+  REQUIRE(plain.largest_payload() == record_payload_bytes{});
+  REQUIRE_THROWS_AS(plain.payload_shapes(0, {}, {}), state_error);
+  REQUIRE_NOTHROW(plain.read_payloads({}));
+
+  const any_source source = memory_source({1, 2}, {0, 1, 2}, {}, {},
+                                          {{"image",
+                                            {{payload_type::u8, {2}}, {payload_type::u8, {1}}},
+                                            {std::byte{7}, std::byte{8}, std::byte{9}}}});
+  REQUIRE(source.payload_names()[0] == "image");
+  REQUIRE(source.largest_payload() == record_payload_bytes{0, 2});
+  std::array<payload_shape, 1> shape;
+  source.payload_shapes(0, std::array<record_id, 1>{1}, shape);
+  REQUIRE(shape[0] == payload_shape(payload_type::u8, {1}));
+  std::array<std::byte, 1> bytes{};
+  const payload_read read{1, 0, bytes};
+  source.read_payloads({&read, 1});
+  REQUIRE(bytes[0] == std::byte{9});
 }

@@ -1,8 +1,12 @@
 #include <lanepack/corpus/memory.hpp>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/catch.hpp"
@@ -119,4 +123,44 @@ TEST_CASE("corpus: an empty corpus in memory has no records", "[corpus]") {
   const memory_source source(std::vector<std::int32_t>{}, {0});
   REQUIRE(source.size() == 0);
   REQUIRE(memory_source(std::vector<std::vector<std::int32_t>>{}).size() == 0);
+}
+
+TEST_CASE("corpus: records in memory may carry payloads and patches", "[corpus]") {
+  const auto bytes = [](std::initializer_list<int> values) {
+    std::vector<std::byte> out;
+    for (const int value : values) out.push_back(static_cast<std::byte>(value));
+    return out;
+  };
+  const auto make = [&](std::vector<memory_payload> payloads, std::vector<std::uint64_t> patches) {
+    return memory_source({1, 2, 3}, {0, 2, 3}, {}, std::move(patches), std::move(payloads));
+  };
+  const std::vector<payload_shape> shapes = {{payload_type::u16, {1, 2}}, {payload_type::u16, {0}}};
+  const memory_payload grid{"grid", shapes, bytes({1, 2, 3, 4})};
+  const memory_source source = make({grid}, {6, 0});
+  REQUIRE(shapes_of(source) == std::vector<record_shape>{{2, 1, 6}, {1, 0, 0}});
+  REQUIRE(source.payload_names().size() == 1);
+  REQUIRE(source.payload_names()[0] == "grid");
+  REQUIRE(source.largest_payload() == record_payload_bytes{0, 4});
+  std::array<payload_shape, 2> found;
+  source.payload_shapes(0, std::array<record_id, 2>{1, 0}, found);
+  REQUIRE(found[0] == shapes[1]);
+  REQUIRE(found[1] == shapes[0]);
+  REQUIRE(to_string(found[1]) == "u16 (1, 2)");
+  std::array<std::byte, 4> out{};
+  const std::vector<payload_read> reads = {{0, 0, out}, {1, 0, {}}};
+  source.read_payloads(reads);
+  REQUIRE(out[3] == std::byte{4});
+
+  REQUIRE(source.fingerprint() == make({grid}, {6, 0}).fingerprint());
+  REQUIRE(source.fingerprint() != make({grid}, {5, 0}).fingerprint());
+  REQUIRE(source.fingerprint() != make({{"other", shapes, grid.bytes}}, {6, 0}).fingerprint());
+  REQUIRE_THROWS_AS(make({grid}, {6}), invalid_option);
+  REQUIRE_THROWS_AS(make({grid, grid}, {}), invalid_option);
+  REQUIRE_THROWS_AS(make({{"", shapes, grid.bytes}}, {}), invalid_option);
+  REQUIRE_THROWS_AS(make({{"grid", shapes, bytes({1})}}, {}), invalid_option);
+  REQUIRE_THROWS_AS(source.payload_shapes(1, {}, {}), state_error);
+  const payload_read small{0, 0, std::span(out).first(3)};
+  REQUIRE_THROWS_AS(source.read_payloads({&small, 1}), state_error);
+  const payload_read absent{2, 0, {}};
+  REQUIRE_THROWS_AS(source.read_payloads({&absent, 1}), state_error);
 }

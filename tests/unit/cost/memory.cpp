@@ -20,6 +20,15 @@ TEST_CASE("cost: memory_model divides what is left by what a token takes", "[cos
   CHECK(model.feasible_tokens() == 15);
   CHECK(model.bytes(15) == 985);
   CHECK(model.bytes(16) == 1024);
+
+  // 39 bytes a token and up to 4 patches of 5 bytes.
+  options.activation_bytes_per_patch = 5;
+  options.patches_per_token = 4;
+  const memory_model vision(options);
+  CHECK(vision.bytes_per_token() == 59);
+  CHECK(vision.feasible_tokens() == 10);
+  CHECK(vision.bytes(10) == 990);
+  CHECK(vision.bytes(10, 7) == 825);
 }
 
 TEST_CASE("cost: activations of a dense model are counted per layer", "[cost]") {

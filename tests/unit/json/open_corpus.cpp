@@ -1,6 +1,7 @@
 #include <lanepack/json/open_corpus.hpp>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,9 @@
 #include <lanepack/json/summary.hpp>
 
 #include "support/catch.hpp"
+#include "support/mds.hpp"
 #include "support/scratch.hpp"
+#include "support/tar.hpp"
 
 namespace {
 
@@ -107,4 +110,33 @@ TEST_CASE("json: progress of JSON Lines is told in bytes", "[json]") {
   static_cast<void>(open_any_corpus(dir.path("a.jsonl"), options));
   REQUIRE_FALSE(told.empty());
   CHECK(told.back() == 34);
+}
+
+TEST_CASE("json: MDS datasets and WebDataset shards are found by their paths", "[json]") {
+  const scratch_dir dir;
+  const std::string tokens =
+      lanepack_test::little_endian(std::int64_t{5}) + lanepack_test::little_endian(std::int64_t{6});
+  std::filesystem::create_directory(dir.path("mds"));
+  lanepack_test::write_mds(dir.path("mds"), {{"tokens", "bytes", 0}}, {{{tokens}, {""}}});
+  any_corpus_options options = quiet();
+  options.corpus.summary = lanepack::summary_use::always;
+  for (const std::string& path : {dir.path("mds"), dir.path("mds/index.json")}) {
+    const any_corpus corpus = open_any_corpus(path, options);
+    CHECK(corpus.format == "MDS");
+    CHECK(corpus.source.size() == 2);
+    CHECK(corpus.summary->tokens == 2);
+    CHECK(corpus.summary_path.starts_with(dir.path("mds/index.json.")));
+  }
+  for (const char* name : {"a-0.tar", "a-1.tar"}) {
+    write_file(dir.path(name),
+               lanepack_test::tar_member_bytes("s.bin", tokens) + lanepack_test::tar_end());
+  }
+  options.webdataset.tokens = "bin";
+  options.webdataset.numbers_type = lanepack::token_type::i64;
+  const any_corpus shards = open_any_corpus(dir.path("a-{0..1}.tar"), options);
+  CHECK(shards.format == "WebDataset");
+  CHECK(shards.summary->records == 2);
+  CHECK(shards.summary->tokens == 4);
+  options.is_jsonl = true;
+  CHECK_THROWS_AS(open_any_corpus(dir.path("a-0.tar"), options), lanepack::data_error);
 }
