@@ -1,0 +1,139 @@
+// One digest of a whole run for every number of ranks, threads, executor and policy: documents are
+// tokenized, filtered, cut and mixed on the way.
+
+#include <lanepack/loader/loader.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <lanepack/corpus/concatenated.hpp>
+#include <lanepack/corpus/summarize.hpp>
+#include <lanepack/loader/plan_digest.hpp>
+#include <lanepack/packer/make_policy.hpp>
+#include <lanepack/pipeline.hpp>
+#include <lanepack/tokenizer/byte_level.hpp>
+
+#include "support/catch.hpp"
+#include "support/documents.hpp"
+
+using namespace lanepack;
+using lanepack_test::gen;
+using lanepack_test::memory_documents;
+
+namespace {
+
+constexpr std::uint32_t lanes = 48;
+
+const tokenize bytes{byte_level_tokenizer(), {.begin = 256, .end = std::nullopt}};
+const filter no_short_ones("at least 8 tokens",
+                           [](const sample& each) { return each.tokens.size() >= 8; });
+
+pipeline_input documents(std::uint64_t seed, std::uint64_t count) {
+  gen random(seed);
+  return memory_documents(lanepack_test::random_texts(random, count, 8));
+}
+
+/// Three corpora of documents, each with a pipeline of its own, indexed and read on an executor.
+any_source indexed(const any_executor& on) {
+  const auto part = [&on](const pipeline_input& input, const pipeline& stages) {
+    count_index index = make_count_index(input, stages, {.executor = on, .memory_bytes = 20'000});
+    return pipeline_source(input, stages, std::move(index),
+                           {.executor = on, .cache_bytes = 10'000, .memory_bytes = 20'000});
+  };
+  const split chunks({.tokens = 60, .overlap = 4});
+  return concatenated_source(
+      {{"web", part(documents(1, 500), pipeline({bytes, no_short_ones, chunks}))},
+       {"code", part(documents(2, 300), pipeline({bytes, chunks, no_short_ones}))},
+       {"long", part(documents(3, 200),
+                     pipeline({bytes, no_short_ones, concatenate_and_cut({.tokens = 50})}))}});
+}
+
+loader_options options_of(const std::string& policy) {
+  loader_options options;
+  options.plan = {.seed = 7,
+                  .lanes = lanes,
+                  .records_per_pack = 2,
+                  .rule = epoch_end::continue_epochs,
+                  .steps = 7,
+                  .policy = policy,
+                  .lookahead_steps = 3,
+                  .tuning = calendar_tuning{}};
+  options.plan.limits.capacity_tokens = 256;
+  options.staging_bytes = std::size_t{1} << 16;
+  options.prefetch_micro_batches = 4;
+  options.digests = true;
+  return options;
+}
+
+/// The packs of all ranks, chained by step and lane.
+digest128 run_of(std::uint32_t ranks, const any_source& source, const loader_options& options,
+                 const std::optional<corpus_summary>& summary) {
+  std::map<std::pair<step_index, lane_index>, digest128> packs;
+  for (rank_index rank = 0; rank < ranks; ++rank) {
+    loader loading(source, world{rank, ranks}, options, default_cost(), summary);
+    for (auto&& step : loading) {
+      while (step.next()) {
+      }
+      for (std::size_t i = 0; i < step.packs().size(); ++i) {
+        packs[{step.number(), step.packs()[i].lane}] = step.pack_digests()[i];
+      }
+    }
+  }
+  digest_chain chain;
+  std::vector<digest128> of_step;
+  for (step_index step = 0; step < options.plan.steps; ++step) {
+    of_step.clear();
+    for (lane_index lane = 0; lane < lanes; ++lane) of_step.push_back(packs.at({step, lane}));
+    chain.add(step, of_step);
+  }
+  return chain.value();
+}
+
+/// An executor and the numbers of ranks that it is tried with.
+struct matrix_row {
+  any_executor on;
+  std::vector<std::uint32_t> worlds;
+};
+
+std::vector<matrix_row> rows() {
+  const std::vector<std::uint32_t> all{1, 2, 3, 4, 6, 8, 12, 16, 24};
+  return {{any_executor(), all},
+          {thread_pool(1), all},
+          {thread_pool(2), all},
+          {thread_pool(8), all},
+          {lanepack_test::shuffling_executor(3), {4}}};
+}
+
+}  // namespace
+
+TEST_CASE("contract 3: an indexed pipeline is the same run for all ranks, executors and policies",
+          "[contracts]") {
+  // The same on every compiler; they change where a stage, an order or a policy does.
+  const std::map<std::string, std::string> golden{
+      {"sequential", "e825764559a522d7e1490d747efabe78"},
+      {"window", "0b29d577a68acb6a0d482ee04bae4aa9"},
+      {"calendar", "690c5de36ab104290fcf3afe7789cc3c"},
+      {"replicated", "d06b7d6d55809b3ff58de2e880e69aba"}};
+  REQUIRE(golden.size() == policies().size());
+  std::optional<digest128> corpus;
+  for (const auto& [on, worlds] : rows()) {
+    const any_source source = indexed(on);
+    if (!corpus) corpus = source.fingerprint();
+    REQUIRE(source.fingerprint() == *corpus);
+    const corpus_summary summary = summarize(source, {.threads = 1});
+    for (const auto& [policy, expected] : golden) {
+      loader_options options = options_of(policy);
+      options.plan.mixture = mixture_options{
+          .phases = {{0, {{"web", 4}, {"code", 2}, {"long", 1}}}, {4, {{"code", 5}, {"web", 1}}}}};
+      for (const std::uint32_t ranks : worlds) {
+        CAPTURE(policy, ranks, on.threads());
+        REQUIRE(run_of(ranks, source, options, summary).hex() == expected);
+      }
+    }
+  }
+}
