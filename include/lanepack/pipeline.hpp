@@ -8,6 +8,7 @@
 #include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/input.hpp>
 #include <lanepack/pipeline/input_runner.hpp>
+#include <lanepack/pipeline/made_records.hpp>
 #include <lanepack/pipeline/pipeline.hpp>
 #include <lanepack/pipeline/pipeline_source.hpp>
 #include <lanepack/pipeline/sample.hpp>
@@ -15,3 +16,4 @@
 #include <lanepack/pipeline/stage.hpp>
 #include <lanepack/pipeline/stages.hpp>
 #include <lanepack/pipeline/thread_pool.hpp>
+#include <lanepack/pipeline/unindexed_pipeline.hpp>

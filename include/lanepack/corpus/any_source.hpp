@@ -13,13 +13,15 @@
 
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/source_part.hpp>
+#include <lanepack/corpus/unindexed.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 /// Shared ownership of any `record_source`; itself one. Copies share the source.
 ///
 /// One virtual call per batch of shapes or reads. A source may also have `parts()`, a span of
-/// `source_part` that covers its records and lives as long as it does.
+/// `source_part` that covers its records and lives as long as it does, and `unindexed()`, a pointer
+/// to what it is where nobody knows the number of its records.
 /// @thread_safety  As the source's: const members may be called by any number of threads.
 class any_source {
  public:
@@ -40,6 +42,8 @@ class any_source {
   [[nodiscard]] std::string describe() const { return self_->describe(); }
   /// What the corpus was put together from, by ascending first id; empty where it is one corpus.
   [[nodiscard]] std::span<const source_part> parts() const { return self_->parts(); }
+  /// The inputs and what they become, of a corpus without an index of records; null for any other.
+  [[nodiscard]] const unindexed_records* unindexed() const { return self_->unindexed(); }
 
  private:
   struct interface {
@@ -54,6 +58,7 @@ class any_source {
     [[nodiscard]] virtual digest128 fingerprint() const = 0;
     [[nodiscard]] virtual std::string describe() const = 0;
     [[nodiscard]] virtual std::span<const source_part> parts() const = 0;
+    [[nodiscard]] virtual const unindexed_records* unindexed() const = 0;
   };
 
   template <class Source>
@@ -74,6 +79,15 @@ class any_source {
         return value.parts();
       } else {
         return {};
+      }
+    }
+    [[nodiscard]] const unindexed_records* unindexed() const override {
+      if constexpr (requires(const Source& source) {
+                      { source.unindexed() } -> std::same_as<const unindexed_records*>;
+                    }) {
+        return value.unindexed();
+      } else {
+        return nullptr;
       }
     }
     Source value;

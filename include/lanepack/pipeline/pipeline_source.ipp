@@ -3,7 +3,6 @@
 /// @file
 /// The bodies of the functions in pipeline_source.hpp.
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,43 +18,28 @@
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/pipeline/count_index.hpp>
-#include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/input.hpp>
-#include <lanepack/pipeline/input_runner.hpp>
+#include <lanepack/pipeline/made_records.hpp>
 #include <lanepack/pipeline/pipeline.hpp>
 #include <lanepack/pipeline/pipeline_source.hpp>
 #include <lanepack/pipeline/sample.hpp>
-#include <lanepack/pipeline/sample_cache.hpp>
+#include <lanepack/pipeline/stage.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 namespace detail {
 
-/// Copies the part of a record that is wanted.
-inline void copy_record(const sample& from, const record_read& to) {
-  check_read(to, from.tokens.size());
-  const auto first = static_cast<std::ptrdiff_t>(to.first_token);
-  std::copy_n(from.tokens.begin() + first, to.tokens.size(), to.tokens.begin());
-  if (to.loss_mask.empty()) return;
-  if (from.loss_mask.empty()) {
-    std::fill(to.loss_mask.begin(), to.loss_mask.end(), std::uint8_t{1});
-  } else {
-    std::copy_n(from.loss_mask.begin() + first, to.loss_mask.size(), to.loss_mask.begin());
-  }
-}
-
 /// What the copies of a source share.
-class pipeline_source_state {
+class pipeline_source_state final : public made_records {
  public:
   pipeline_source_state(const pipeline_input& input, const pipeline& stages, count_index index,
                         const pipeline_source_options& options)
-      : runner_(input, stages, options.executor, options.memory_bytes),
-        index_(std::move(index)),
-        cache_(options.cache_bytes) {
+      : made_records(input, stages, options.executor, options.cache_bytes, options.memory_bytes),
+        index_(std::move(index)) {
     if (index_.input_fingerprint() != input.fingerprint() || index_.inputs() != input.size()) {
       throw_state_error("the index is of another corpus: found one of " +
                         std::to_string(index_.inputs()) + " inputs with the fingerprint " +
-                        index_.input_fingerprint().hex() + ", expected that of " + runner_.corpus +
+                        index_.input_fingerprint().hex() + ", expected that of " + runner().corpus +
                         ", " + input.fingerprint().hex());
     }
     if (index_.pipeline_fingerprint() != stages.fingerprint()) {
@@ -67,98 +51,38 @@ class pipeline_source_state {
 
   [[nodiscard]] const count_index& index() const noexcept { return index_; }
 
-  void read(std::span<const record_read> reads) {
-    std::vector<wanted> order(reads.size());
-    for (std::size_t i = 0; i < reads.size(); ++i) {
-      check_record(reads[i].id, index_.records());
-      order[i] = {index_.input_of(reads[i].id), i};
-    }
-    std::sort(order.begin(), order.end());
-    // Where the records of each input that has to be run begin in `order`.
-    std::vector<record_id> missing;
-    std::vector<std::size_t> places;
-    for (std::size_t at = 0; at < order.size();) {
-      const record_id input = order[at].input;
-      if (const sample_cache::samples known = cache_.find(input)) {
-        deliver(input, *known, std::span<const wanted>(order).subspan(at), reads);
-      } else {
-        missing.push_back(input);
-        places.push_back(at);
-      }
-      while (at < order.size() && order[at].input == input) ++at;
-    }
-    run(missing, [&](std::size_t i, std::vector<sample>& samples) {
-      check(missing[i], samples);
-      deliver(missing[i], samples, std::span<const wanted>(order).subspan(places[i]), reads);
-      cache_.add(missing[i], std::make_shared<const std::vector<sample>>(std::move(samples)));
-    });
-  }
-
   [[nodiscard]] std::vector<std::uint64_t> segments(record_id id) {
-    check_record(id, index_.records());
     const record_id input = index_.input_of(id);
-    sample_cache::samples samples = cache_.find(input);
-    if (!samples) {
-      run({&input, 1}, [&](std::size_t, std::vector<sample>& made) {
-        check(input, made);
-        samples = std::make_shared<const std::vector<sample>>(std::move(made));
-        cache_.add(input, samples);
-      });
-    }
-    const sample& found = (*samples)[static_cast<std::size_t>(id - index_.first_record(input))];
-    if (found.segments.empty()) return {found.tokens.size()};
-    return found.segments;
+    std::vector<std::uint64_t> found;
+    visit({&input, 1}, [&](std::size_t, const std::vector<sample>& samples) {
+      const sample& record = samples[static_cast<std::size_t>(place_of(id, input))];
+      found = record.segments;
+      if (found.empty()) found.push_back(record.tokens.size());
+    });
+    return found;
   }
 
   [[nodiscard]] std::string describe() const {
     return "pipeline: " + std::to_string(index_.records()) + " records by " +
-           runner_.stages.describe() + " of " + runner_.corpus;
+           runner().stages.describe() + " of " + runner().corpus;
   }
 
  private:
-  /// A read and the input that its record comes of.
-  struct wanted {
-    record_id input;
-    std::size_t read;
-
-    friend auto operator<=>(const wanted&, const wanted&) = default;
-  };
-
-  template <class Commit>
-  void run(std::span<const record_id> inputs, Commit&& commit) {
-    if (!runner_.stages.stateful()) {
-      runner_.run(inputs, commit);
-      return;
-    }
-    any_executor on = runner_.executor;
-    const std::size_t together = 2 * std::max<std::size_t>(1, on.threads());
-    std::vector<std::vector<sample>> results;
-    for (std::size_t first = 0; first < inputs.size(); first += results.size()) {
-      results.assign(std::min(together, inputs.size() - first), {});
-      run_tasks(on, results.size(), [&](std::uint64_t task) {
-        const record_id input = inputs[first + static_cast<std::size_t>(task)];
-        results[static_cast<std::size_t>(task)] =
-            runner_.run_one(input, index_.state_before(input));
-      });
-      for (std::size_t i = 0; i < results.size(); ++i) commit(first + i, results[i]);
-    }
+  [[nodiscard]] record_id input_of(record_id record) const override {
+    return index_.input_of(record);
+  }
+  [[nodiscard]] std::uint64_t place_of(record_id record, record_id input) const override {
+    return record - index_.first_record(input);
+  }
+  [[nodiscard]] stage_state state_before(record_id input) const override {
+    return index_.state_before(input);
   }
 
-  void deliver(record_id input, const std::vector<sample>& samples,
-               std::span<const wanted> wanted_from, std::span<const record_read> reads) const {
-    for (const wanted& each : wanted_from) {
-      if (each.input != input) return;
-      const record_read& to = reads[each.read];
-      copy_record(samples[static_cast<std::size_t>(to.id - index_.first_record(input))], to);
-    }
-  }
-
-  /// Throws unless the input became what the index says.
-  void check(record_id input, const std::vector<sample>& samples) const {
+  void check(record_id input, const std::vector<sample>& samples) const override {
     const record_id first = index_.first_record(input);
     const std::uint64_t count = index_.first_record(input + 1) - first;
     const auto fail = [&](const std::string& found, const std::string& expected) {
-      throw_data_error({.path = runner_.corpus, .byte_offset = {}, .record = input, .line = {}},
+      throw_data_error({.path = runner().corpus, .byte_offset = {}, .record = input, .line = {}},
                        "the pipeline made " + found + " of it, expected " + expected +
                            " as the index says: the corpus has changed, or a stage is no pure "
                            "function");
@@ -176,9 +100,7 @@ class pipeline_source_state {
     }
   }
 
-  input_runner runner_;
   count_index index_;
-  sample_cache cache_;
 };
 
 }  // namespace detail
@@ -207,6 +129,7 @@ LANEPACK_FUNCTION void pipeline_source::shapes(std::span<const record_id> ids,
 }
 
 LANEPACK_FUNCTION void pipeline_source::read(std::span<const record_read> reads) const {
+  for (const record_read& each : reads) detail::check_record(each.id, size());
   state_->read(reads);
 }
 
@@ -223,6 +146,7 @@ LANEPACK_FUNCTION const count_index& pipeline_source::index() const noexcept {
 }
 
 LANEPACK_FUNCTION std::vector<std::uint64_t> pipeline_source::segments(record_id id) const {
+  detail::check_record(id, size());
   return state_->segments(id);
 }
 
