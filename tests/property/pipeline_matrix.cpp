@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,20 +71,31 @@ loader_options options_of(const std::string& policy) {
   return options;
 }
 
-/// The packs of all ranks, chained by step and lane.
-digest128 run_of(std::uint32_t ranks, const any_source& source, const loader_options& options,
-                 const std::optional<corpus_summary>& summary) {
-  std::map<std::pair<step_index, lane_index>, digest128> packs;
+using digests_of_packs = std::map<std::pair<step_index, lane_index>, digest128>;
+
+/// Adds the packs of all ranks up to step `end`; where the run stands then.
+run_state run_until(step_index end, std::uint32_t ranks, const any_source& source,
+                    const loader_options& options, const std::optional<corpus_summary>& summary,
+                    digests_of_packs& packs) {
+  std::vector<run_state> states;
   for (rank_index rank = 0; rank < ranks; ++rank) {
     loader loading(source, world{rank, ranks}, options, default_cost(), summary);
-    for (auto&& step : loading) {
-      while (step.next()) {
+    while (loading.state().next_step < end) {
+      auto step = loading.next();
+      if (!step) break;
+      while (step->next()) {
       }
-      for (std::size_t i = 0; i < step.packs().size(); ++i) {
-        packs[{step.number(), step.packs()[i].lane}] = step.pack_digests()[i];
+      for (std::size_t i = 0; i < step->packs().size(); ++i) {
+        packs[{step->number(), step->packs()[i].lane}] = step->pack_digests()[i];
       }
     }
+    states.push_back(loading.state());
   }
+  return merge(states);
+}
+
+/// The packs of all steps, chained by step and lane.
+digest128 chained(const digests_of_packs& packs, const loader_options& options) {
   digest_chain chain;
   std::vector<digest128> of_step;
   for (step_index step = 0; step < options.plan.steps; ++step) {
@@ -92,6 +104,14 @@ digest128 run_of(std::uint32_t ranks, const any_source& source, const loader_opt
     chain.add(step, of_step);
   }
   return chain.value();
+}
+
+/// The packs of all ranks, chained by step and lane.
+digest128 run_of(std::uint32_t ranks, const any_source& source, const loader_options& options,
+                 const std::optional<corpus_summary>& summary) {
+  digests_of_packs packs;
+  static_cast<void>(run_until(*options.plan.steps, ranks, source, options, summary, packs));
+  return chained(packs, options);
 }
 
 /// An executor and the numbers of ranks that it is tried with.
@@ -135,5 +155,62 @@ TEST_CASE("contract 3: an indexed pipeline is the same run for all ranks, execut
         REQUIRE(run_of(ranks, source, options, summary).hex() == expected);
       }
     }
+  }
+}
+
+TEST_CASE("contract 3: a pipeline without an index is the same run for all ranks and executors",
+          "[contracts]") {
+  const std::map<std::string, std::string> golden{
+      {"sequential", "a6bae270557234c2c42b45ce8663f366"},
+      {"window", "3cda1248e9037fc8823c27d7ca36d655"},
+      {"calendar", "04aefa37da7bda640a40649535dd4118"}};
+  const pipeline stages({bytes, no_short_ones, split({.tokens = 60, .overlap = 4})});
+  for (const auto& [on, worlds] : rows()) {
+    const any_source source = unindexed_pipeline(
+        documents(4, 300), stages, {.executor = on, .cache_bytes = 40'000, .memory_bytes = 20'000});
+    for (const auto& [policy, expected] : golden) {
+      const loader_options options = options_of(policy);
+      for (const std::uint32_t ranks : worlds) {
+        CAPTURE(policy, ranks, on.threads());
+        REQUIRE(run_of(ranks, source, options, std::nullopt).hex() == expected);
+      }
+      // Stopped after every step and gone on with by another number of ranks.
+      digests_of_packs packs;
+      loader_options resumed = options;
+      for (step_index step = 1; step <= *options.plan.steps; ++step) {
+        const std::uint32_t ranks = worlds[static_cast<std::size_t>(step) % worlds.size()];
+        resumed.resume_from = run_until(step, ranks, source, resumed, std::nullopt, packs);
+        REQUIRE(resumed.resume_from->next_step == step);
+      }
+      REQUIRE(chained(packs, options).hex() == expected);
+    }
+  }
+}
+
+TEST_CASE("a stage that fails ends the run once, with the document named", "[contracts]") {
+  gen random(1);
+  std::vector<std::string> texts = lanepack_test::random_texts(random, 300, 8);
+  texts[290] = "the one that cannot be read";
+  const pipeline stages({map_samples("no spaces",
+                                     [](sample& each) {
+                                       if (each.text.find(' ') != std::string::npos) {
+                                         throw std::runtime_error("found a space");
+                                       }
+                                     }),
+                         bytes, no_short_ones});
+  for (const auto& [on, worlds] : rows()) {
+    loader_options options = options_of("window");
+    options.plan.shuffle.kind = shuffle_kind::none;
+    loader loading(unindexed_pipeline(memory_documents(texts), stages, {.executor = on}),
+                   world{0, 1}, options);
+    std::string failure;
+    try {
+      while (loading.next()) {
+      }
+    } catch (const data_error& caught) {
+      failure = caught.what();
+    }
+    REQUIRE(failure == "memory: 300 documents, record 290: stage map(no spaces): found a space");
+    REQUIRE_THROWS_AS(loading.next(), state_error);
   }
 }
