@@ -60,7 +60,7 @@ loader_options options_of(const std::string& policy) {
                   .lanes = lanes,
                   .records_per_pack = 2,
                   .rule = epoch_end::continue_epochs,
-                  .steps = 7,
+                  .steps = 5,
                   .policy = policy,
                   .lookahead_steps = 3,
                   .tuning = calendar_tuning{}};
@@ -120,13 +120,29 @@ struct matrix_row {
   std::vector<std::uint32_t> worlds;
 };
 
+// A sanitizer makes the whole matrix a matter of minutes; every executor has its turn there too.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define LANEPACK_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define LANEPACK_TEST_SANITIZED 1
+#endif
+#endif
+
 std::vector<matrix_row> rows() {
+#if defined(LANEPACK_TEST_SANITIZED)
+  return {{any_executor(), {3}},
+          {thread_pool(2), {1, 12}},
+          {thread_pool(8), {6}},
+          {lanepack_test::shuffling_executor(3), {4}}};
+#else
   const std::vector<std::uint32_t> all{1, 2, 3, 4, 6, 8, 12, 16, 24};
   return {{any_executor(), all},
           {thread_pool(1), all},
           {thread_pool(2), all},
           {thread_pool(8), all},
           {lanepack_test::shuffling_executor(3), {4}}};
+#endif
 }
 
 }  // namespace
@@ -135,10 +151,10 @@ TEST_CASE("contract 3: an indexed pipeline is the same run for all ranks, execut
           "[contracts]") {
   // The same on every compiler; they change where a stage, an order or a policy does.
   const std::map<std::string, std::string> golden{
-      {"sequential", "e825764559a522d7e1490d747efabe78"},
-      {"window", "0b29d577a68acb6a0d482ee04bae4aa9"},
-      {"calendar", "690c5de36ab104290fcf3afe7789cc3c"},
-      {"replicated", "d06b7d6d55809b3ff58de2e880e69aba"}};
+      {"sequential", "7a2b213eb7da13763a9ba21337a4966f"},
+      {"window", "db42a3337b1288a74efdd819c2cd3630"},
+      {"calendar", "b18a78a973532573e2a9fed3e66353a4"},
+      {"replicated", "69e6635c9c738f14ec92cc47da78ef73"}};
   REQUIRE(golden.size() == policies().size());
   std::optional<digest128> corpus;
   for (const auto& [on, worlds] : rows()) {
@@ -149,7 +165,7 @@ TEST_CASE("contract 3: an indexed pipeline is the same run for all ranks, execut
     for (const auto& [policy, expected] : golden) {
       loader_options options = options_of(policy);
       options.plan.mixture = mixture_options{
-          .phases = {{0, {{"web", 4}, {"code", 2}, {"long", 1}}}, {4, {{"code", 5}, {"web", 1}}}}};
+          .phases = {{0, {{"web", 4}, {"code", 2}, {"long", 1}}}, {3, {{"code", 5}, {"web", 1}}}}};
       for (const std::uint32_t ranks : worlds) {
         CAPTURE(policy, ranks, on.threads());
         REQUIRE(run_of(ranks, source, options, summary).hex() == expected);
@@ -161,13 +177,14 @@ TEST_CASE("contract 3: an indexed pipeline is the same run for all ranks, execut
 TEST_CASE("contract 3: a pipeline without an index is the same run for all ranks and executors",
           "[contracts]") {
   const std::map<std::string, std::string> golden{
-      {"sequential", "a6bae270557234c2c42b45ce8663f366"},
-      {"window", "3cda1248e9037fc8823c27d7ca36d655"},
-      {"calendar", "04aefa37da7bda640a40649535dd4118"}};
+      {"sequential", "ffb13f306e5e67c784bbd727970c4e8e"},
+      {"window", "e47c196a11620f16828326a3c1b35908"},
+      {"calendar", "d2aac762b8a53e2a37839ef9cbf80e29"}};
   const pipeline stages({bytes, no_short_ones, split({.tokens = 60, .overlap = 4})});
   for (const auto& [on, worlds] : rows()) {
-    const any_source source = unindexed_pipeline(
-        documents(4, 300), stages, {.executor = on, .cache_bytes = 40'000, .memory_bytes = 20'000});
+    const any_source source =
+        unindexed_pipeline(documents(4, 150), stages,
+                           {.executor = on, .cache_bytes = 400'000, .memory_bytes = 20'000});
     for (const auto& [policy, expected] : golden) {
       const loader_options options = options_of(policy);
       for (const std::uint32_t ranks : worlds) {
