@@ -248,13 +248,14 @@ exit_code run(command_line& line) {
                  "Record lengths (.npy or raw little-endian u32), or any corpus; several allowed")
       ->required()
       ->type_name("FILE");
-  add_number(app, "--ranks", args.ranks, "Data-parallel ranks", {.least = 1});
+  auto* rank_count = add_number(app, "--ranks", args.ranks, "Data-parallel ranks", {.least = 1});
   add_number(app, "--records-per-rank", args.records_per_rank, "Records of a rank in a step",
              {.least = 1});
   auto* lane_count =
       add_number(app, "--lanes", args.lanes,
                  "Lanes; lanes x b = ranks x records per rank. Default: one a rank", {.least = 1});
-  add_number(app, "--lookahead", args.lookahead, "Steps of records that a lane may buffer");
+  auto* lookahead =
+      add_number(app, "--lookahead", args.lookahead, "Steps of records that a lane may buffer");
   add_number(app, "--capacity-tokens", args.capacity_tokens, "Most tokens of a micro-batch");
   app.add_option("--infeasible", args.infeasible,
                  "Records above the capacity: fail, skip_and_count, truncate or chunk");
@@ -305,9 +306,12 @@ exit_code run(command_line& line) {
   auto* sweep =
       app.add_flag("--sweep", args.sweep,
                    "Run ranks x lookahead x policy and find the smallest lookahead that suffices")
-          // A sweep makes a lane of every rank and draws nothing.
+          // A sweep has ranks and lookaheads of its own, makes a lane of every rank and draws
+          // nothing.
           ->excludes(report)
-          ->excludes(lane_count);
+          ->excludes(lane_count)
+          ->excludes(rank_count)
+          ->excludes(lookahead);
   add_number(app, "--sweep-ranks", args.sweeping.ranks, "Numbers of ranks", {.least = 1})
       ->delimiter(',')
       ->needs(sweep);

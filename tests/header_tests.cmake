@@ -30,17 +30,28 @@ add_test(NAME headers.rules
                  "${CMAKE_CURRENT_SOURCE_DIR}/headers/check_rules.cmake")
 set_tests_properties(headers.rules PROPERTIES LABELS headers TIMEOUT ${LANEPACK_TEST_TIMEOUT})
 
-# Headers that leave their bodies to lanepack::compiled stand alone without them too.
-set(compiled_mode_sources "")
-foreach(header IN LISTS lanepack_core_headers)
-  if(header MATCHES "/lanepack/(.+)/([^/]+)\\.ipp$")
-    set(source "${CMAKE_CURRENT_BINARY_DIR}/compiled_mode/${CMAKE_MATCH_1}_${CMAKE_MATCH_2}.cpp")
-    file(CONFIGURE OUTPUT "${source}" CONTENT "#include <lanepack/${CMAKE_MATCH_1}/${CMAKE_MATCH_2}.hpp>\n" @ONLY)
-    list(APPEND compiled_mode_sources "${source}")
-  endif()
-endforeach()
-add_library(compiled_mode OBJECT ${compiled_mode_sources})
-target_link_libraries(compiled_mode PRIVATE lanepack_dev lanepack_compiled)
+# The same with the other compiler, and without the bodies that are in lanepack::compiled.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  find_program(LANEPACK_OTHER_COMPILER g++)
+else()
+  find_program(LANEPACK_OTHER_COMPILER clang++)
+endif()
+if(LANEPACK_OTHER_COMPILER)
+  set(plain_headers "")
+  foreach(component IN ITEMS core fmt json)
+    set(headers ${lanepack_${component}_headers})
+    list(FILTER headers INCLUDE REGEX "/lanepack/[a-z0-9_]+/[a-z0-9_]+\\.hpp$")
+    list(APPEND plain_headers ${headers})
+  endforeach()
+  list(JOIN plain_headers "\n" plain_headers)
+  file(CONFIGURE OUTPUT plain_headers.txt CONTENT "${plain_headers}\n" @ONLY)
+  add_test(
+    NAME headers.self_contained_other_compiler
+    COMMAND sh "${CMAKE_CURRENT_SOURCE_DIR}/headers/other_compiler.sh" "${LANEPACK_OTHER_COMPILER}"
+            "${lanepack_include_dir}" "${CMAKE_CURRENT_BINARY_DIR}/plain_headers.txt"
+            "${CMAKE_CURRENT_BINARY_DIR}/other_compiler")
+  set_tests_properties(headers.self_contained_other_compiler PROPERTIES LABELS headers TIMEOUT 1200 PROCESSORS 2)
+endif()
 
 # What a user waits for: the loop of twenty lines, header-only and with lanepack::compiled: printed, not
 # judged.

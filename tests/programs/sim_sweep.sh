@@ -1,7 +1,7 @@
 # lanepack-sim --sweep: the smallest lookahead that suffices, and chunks of long records.
 . "$LANEPACK_SOURCE/tests/programs/common.inc"
 
-run="$sim --lengths $lengths/gsm8k_train.u32 --ranks 4 --records-per-rank 8 --steps 48 --seed 2"
+run="$sim --lengths $lengths/gsm8k_train.u32 --records-per-rank 8 --steps 48 --seed 2"
 
 $run --policy window --sweep --sweep-ranks 2,8 --sweep-lookahead 1,4,16 --wanted-efficiency 0.9 \
   --json >sweep.json
@@ -26,15 +26,15 @@ grep -q '^2 simulations$' err.txt || fail "does not say how much there is to do:
 grep -q 'K=4' sweep.txt || fail "no column for a lookahead"
 
 for wrong in "--sweep --sweep-lookahead 4,1" "--sweep --sweep-ranks 0" \
-  "--sweep --wanted-efficiency 1.5" "--sweep-ranks 4"; do
+  "--sweep --wanted-efficiency 1.5" "--sweep-ranks 4" "--sweep --ranks 4" "--sweep --lookahead 4"; do
   # shellcheck disable=SC2086 # a list of words
   $run $wrong >out.txt 2>err.txt && fail "accepted $wrong"
   [ -s err.txt ] || fail "said nothing about $wrong"
 done
 
 # Records above the capacity: cut into chunks, no record or token is lost.
-$run --policy sequential --capacity-tokens 100 --infeasible chunk --json >chunk.json
-$run --policy sequential --capacity-tokens 32768 --infeasible fail --json >whole.json
+$run --ranks 4 --policy sequential --capacity-tokens 100 --infeasible chunk --json >chunk.json
+$run --ranks 4 --policy sequential --capacity-tokens 32768 --infeasible fail --json >whole.json
 for key in step_efficiency records_emitted digest; do
   [ "$(grep "\"$key\"" chunk.json)" = "$(grep "\"$key\"" whole.json)" ] ||
     fail "$key differs with chunks"

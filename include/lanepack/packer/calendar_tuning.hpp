@@ -100,6 +100,15 @@ namespace detail {
       options.max_displacement_steps.value_or(std::uint64_t{32} * options.lookahead_steps);
   const std::uint64_t needed =
       std::max<std::uint64_t>(options.lookahead_steps, ceil_div(held, least));
+  if (least < most && needed > displacement && displacement >= options.lookahead_steps) {
+    // Not the bound is what the user changed, but how many records leave in a step.
+    throw_invalid_option("min_records_per_pack", std::to_string(least),
+                         "at least " + std::to_string(ceil_div(held, displacement)) +
+                             ": packs of up to " + std::to_string(most) +
+                             " records make the lookahead hold " + std::to_string(held) +
+                             ", which have to leave within " + std::to_string(displacement) +
+                             " steps (max_displacement_steps)");
+  }
   if (displacement < needed || displacement > std::numeric_limits<std::uint32_t>::max()) {
     throw_invalid_option("max_displacement_steps", std::to_string(displacement),
                          std::to_string(needed) + " (what the lookahead needs) to 4294967295");

@@ -97,6 +97,14 @@ TEST_CASE("packer: the calendar refuses options that cannot work", "[packer]") {
     o.max_records_per_pack = 8;
     o.max_displacement_steps = 10;
   });
+  // Where the number of records changes, that is what the message names: 48 of them at least 5 a
+  // step.
+  calendar_options changing = small_options();
+  changing.max_records_per_pack = 8;
+  changing.max_displacement_steps = 10;
+  REQUIRE_THROWS_WITH(calendar_policy(changing),
+                      Catch::Matchers::ContainsSubstring("min_records_per_pack: found 4, expected "
+                                                         "at least 5"));
   refused([](calendar_options& o) { o.max_ranks = 0; });
   refused([](calendar_options& o) { o.max_step_tokens_ppm = 1'000'000; });
   // Six steps of four records cannot leave within 23 steps of one.
