@@ -54,7 +54,7 @@ namespace detail {
 }
 
 [[nodiscard]] inline std::size_t bytes_of(const std::vector<sample>& samples) noexcept {
-  std::size_t bytes = sizeof(samples);
+  std::size_t bytes = sizeof(sample);
   for (const sample& each : samples) bytes += bytes_of(each);
   return bytes;
 }

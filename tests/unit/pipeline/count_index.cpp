@@ -1,8 +1,12 @@
 #include <lanepack/pipeline/count_index.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <lanepack/pipeline/carrying_stages.hpp>
@@ -108,4 +112,38 @@ TEST_CASE("count index: a file holds it, and only the right one is taken", "[pip
   REQUIRE(open_count_index(path, input, splitting).records() == 5);
   REQUIRE(count_index::load(path));
   REQUIRE(open_count_index(dir.path("no/such/place"), input, splitting).records() == 5);
+}
+
+TEST_CASE("count index: inputs in flight are bounded by bytes", "[pipeline]") {
+  // Counts the inputs that are taken on together.
+  class counting_executor {
+   public:
+    counting_executor(std::shared_ptr<std::atomic<int>> seen, std::shared_ptr<int> most)
+        : seen_(std::move(seen)), most_(std::move(most)) {}
+    void run(const task_list& tasks) {
+      *seen_ = 0;
+      for (std::uint64_t i = tasks.size(); i > 0; --i) tasks.run(i - 1);
+      *most_ = std::max<int>(*most_, *seen_);
+    }
+    [[nodiscard]] unsigned threads() const { return 16; }
+
+   private:
+    std::shared_ptr<std::atomic<int>> seen_;
+    std::shared_ptr<int> most_;
+  };
+  const auto seen = std::make_shared<std::atomic<int>>(0);
+  const auto most = std::make_shared<int>(0);
+  const pipeline stages({map_samples("count", [seen](sample&) { ++*seen; }), bytes});
+  const pipeline_input input =
+      memory_documents(std::vector<std::string>(40, std::string(10'000, 'a')));
+  const count_index whole = make_count_index(input, stages);
+  // Text, tokens and mask of an input of 10'000 bytes are 60'000 bytes, and a little more.
+  for (const auto& [memory, inputs] :
+       {std::pair(1, 1), std::pair(200'000, 3), std::pair(1 << 30, 40)}) {
+    *most = 0;
+    REQUIRE(make_count_index(input, stages,
+                             {.executor = counting_executor(seen, most),
+                              .memory_bytes = static_cast<std::uint64_t>(memory)}) == whole);
+    REQUIRE(*most == inputs);
+  }
 }
