@@ -13,6 +13,13 @@
 #include <lanepack/loader/loader.ipp>
 #include <lanepack/loader/step.ipp>
 #include <lanepack/packer/make_policy.ipp>
+#include <lanepack/pipeline/count_index.ipp>
+#include <lanepack/pipeline/executor.ipp>
+#include <lanepack/pipeline/input_runner.ipp>
+#include <lanepack/pipeline/made_records.ipp>
+#include <lanepack/pipeline/pipeline_source.ipp>
+#include <lanepack/pipeline/thread_pool.ipp>
+#include <lanepack/pipeline/unindexed_pipeline.ipp>
 #include <lanepack/topology/world.ipp>
 
 #if !LANEPACK_COMPILED

@@ -38,4 +38,5 @@
 #include <lanepack/corpus/token_file_options.hpp>
 #include <lanepack/corpus/token_reads.hpp>
 #include <lanepack/corpus/token_type.hpp>
+#include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/corpus/webdataset.hpp>

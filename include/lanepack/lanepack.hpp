@@ -11,6 +11,7 @@
 #include <lanepack/device.hpp>
 #include <lanepack/loader.hpp>
 #include <lanepack/packer.hpp>
+#include <lanepack/pipeline.hpp>
 #include <lanepack/sampler.hpp>
 #include <lanepack/tokenizer.hpp>
 #include <lanepack/topology.hpp>

@@ -7,6 +7,7 @@
 #include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/compose.hpp>
 #include <lanepack/loader/compose_mixture.hpp>
+#include <lanepack/loader/compose_unindexed.hpp>
 #include <lanepack/loader/digest_log.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/options.hpp>

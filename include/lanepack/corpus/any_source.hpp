@@ -15,14 +15,16 @@
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/source_part.hpp>
+#include <lanepack/corpus/unindexed.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 /// Shared ownership of any `record_source`; itself one. Copies share the source.
 ///
 /// One virtual call per batch of shapes or reads. A source may also have `parts()`, a span of
-/// `source_part` that covers its records and lives as long as it does, and payloads, as
-/// `payload_source` says; any other has no parts and no payloads.
+/// `source_part` that covers its records and lives as long as it does, payloads, as
+/// `payload_source` says, and `unindexed()`, a pointer to what it is where nobody knows the number
+/// of its records; any other has no parts and no payloads.
 /// @thread_safety  As the source's: const members may be called by any number of threads.
 class any_source {
  public:
@@ -55,6 +57,8 @@ class any_source {
   }
   void read_payloads(std::span<const payload_read> reads) const { self_->read_payloads(reads); }
   [[nodiscard]] record_payload_bytes largest_payload() const { return self_->largest_payload(); }
+  /// The inputs and what they become, of a corpus without an index of records; null for any other.
+  [[nodiscard]] const unindexed_records* unindexed() const { return self_->unindexed(); }
 
  private:
   struct interface {
@@ -78,6 +82,7 @@ class any_source {
       if (!reads.empty()) detail::check_payload(reads.front().payload, 0);
     }
     [[nodiscard]] virtual record_payload_bytes largest_payload() const { return {}; }
+    [[nodiscard]] virtual const unindexed_records* unindexed() const = 0;
   };
 
   template <class Source>
@@ -98,6 +103,15 @@ class any_source {
         return value.parts();
       } else {
         return {};
+      }
+    }
+    [[nodiscard]] const unindexed_records* unindexed() const override {
+      if constexpr (requires(const Source& source) {
+                      { source.unindexed() } -> std::same_as<const unindexed_records*>;
+                    }) {
+        return value.unindexed();
+      } else {
+        return nullptr;
       }
     }
     Source value;

@@ -18,6 +18,7 @@
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/compose_mixture.hpp>
+#include <lanepack/loader/compose_unindexed.hpp>
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/loader/stream_costs.hpp>
@@ -141,12 +142,16 @@ namespace detail {
 }  // namespace detail
 
 /// What every planner of a run shares: selection, order, schedule and costs, which come from the
-/// corpus unless the options have them.
+/// corpus unless the options have them. For a corpus without an index the summary does not matter.
 /// @throws  invalid_option, or data_error where the limits forbid a record.
 [[nodiscard]] inline std::shared_ptr<const candidate_feed> make_candidate_feed(
     const any_source& source, const corpus_summary& summary, any_estimator estimator,
     const plan_options& options) {
   validate(options);
+  if (source.unindexed() != nullptr) {
+    detail::validate_unindexed(source, options, detail::plans_all_lanes(options));
+    return detail::make_unindexed_feed(source, std::move(estimator), options, schedule_of(options));
+  }
   if (source.size() != summary.records) {
     detail::throw_state_error("the summary is of another corpus: found " +
                               std::to_string(summary.records) + " records, expected " +

@@ -69,7 +69,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
 
   loader_state(any_source source, const lane_ownership& ownership, loader_options options,
                const any_estimator& estimator, const corpus_summary& summary)
-      : options_(checked(std::move(options), source.traits())),
+      : options_(checked(std::move(options), source)),
         source_(std::move(source)),
         ownership_(ownership),
         feed_(make_candidate_feed(source_, summary, estimator, options_.plan)),
@@ -230,12 +230,20 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// Windows that are lived through without looking whether the loader was stopped.
   static constexpr std::uint64_t windows_between_looks = 256;
 
-  static loader_options checked(loader_options options, const source_traits& source) {
+  static loader_options checked(loader_options options, const any_source& corpus) {
+    const source_traits source = corpus.traits();
     if (!source.has_payload) {
       throw_invalid_option("source", "a table of lengths",
                            "a corpus with tokens; a planner accepts lengths");
     }
-    if (!source.has_all_shapes) {
+    if (corpus.unindexed() != nullptr) {
+      if (options.micro_batches || options.micro_batch_multiple != 1) {
+        throw_invalid_option(
+            options.micro_batches ? "micro_batches" : "micro_batch_multiple",
+            std::to_string(options.micro_batches.value_or(options.micro_batch_multiple)),
+            "none without a count index, which says what the worst step is");
+      }
+    } else if (!source.has_all_shapes) {
       throw_invalid_option("source", "a corpus that does not know the shapes of all records",
                            "one with an index of lengths");
     }
@@ -269,7 +277,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     check_same_run(*options.resume_from,
                    properties_of_run(plan, feed, options.resume_from->planned_until));
     const std::vector<lane_fragment>& fragments = options.resume_from->fragments;
-    if (!plan.tuning && !fragments.empty()) {
+    if (!plan.tuning && !fragments.empty() && !fragments.front().policy.empty()) {
       plan.tuning = calendar_policy::tuning_of({fragments.front().policy});
     }
     return plan;
@@ -976,7 +984,8 @@ std::shared_ptr<loader_state<Layout>> make_loader_state(
   const auto destroy = [](loader_state<Layout>* gone) {
     if (!gone->guard().in_child()) delete gone;
   };
-  return {summary ? build(*summary) : build(summarize(source)), destroy};
+  if (summary) return {build(*summary), destroy};
+  return {source.unindexed() != nullptr ? build({}) : build(summarize(source)), destroy};
 }
 
 }  // namespace detail

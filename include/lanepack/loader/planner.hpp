@@ -53,6 +53,9 @@ struct planner_statistics {
   std::uint64_t emitted_records = 0;
   /// Records of a pack that only fill up a last step (rules `pad` and `finite`).
   std::uint64_t filling_records = 0;
+  /// Records that the limits left out on the way, of a corpus without an index; with one they are
+  /// counted beforehand.
+  std::uint64_t left_out_records = 0;
   /// Largest number of steps between a record's admission and its pack's step.
   std::uint64_t max_displacement_steps = 0;
   /// Largest number of records that one lane had admitted and not emitted at the same time.
@@ -84,7 +87,9 @@ class planner {
         prototype_(policy),
         scope_(policy.scope()),
         window_steps_(policy.window_steps()),
-        buffered_steps_(policy.buffered_steps()) {
+        buffered_steps_(policy.buffered_steps()),
+        remembers_(buffered_steps_ != 0 || feed_->unindexed()) {
+    LANEPACK_ASSERT(scope_ == policy_scope::lane || !feed_->unindexed());
     if (const mixed_records* mixture = feed_->sampler().mixture()) {
       statistics_.parts.resize(mixture->mixture().parts());
     }
@@ -98,8 +103,8 @@ class planner {
   void start_at(step_index step) {
     const std::optional<std::uint64_t> steps = feed_->sampler().schedule().steps();
     const step_index start = steps ? std::min(step, *steps) : step;
-    if (start < formed_end_ || buffered_steps_ == 0) restart();
-    next_ = buffered_steps_ == 0 ? start : formed_end_;
+    if (start < formed_end_ || !remembers_) restart();
+    next_ = remembers_ ? formed_end_ : start;
     start_ = start;
   }
 
@@ -110,7 +115,7 @@ class planner {
     const step_schedule& schedule = feed_->sampler().schedule();
     step_index wanted = schedule.first_not_skipped(std::max(next_, start_));
     if (const auto steps = schedule.steps()) wanted = std::min(wanted, *steps);
-    if (buffered_steps_ == 0) {
+    if (!remembers_) {
       next_ = wanted;
       return true;
     }
@@ -130,7 +135,7 @@ class planner {
   ///              holds the step.
   void restore(const run_state& state) {
     restart();
-    if (buffered_steps_ != 0) {
+    if (remembers_) {
       if (state.fragments_step > state.next_step ||
           state.next_step - state.fragments_step >= window_steps_) {
         detail::throw_state_error("found fragments before step " +
@@ -164,7 +169,7 @@ class planner {
     run_state state;
     state.next_step = state.fragments_step = next_;
     state.planned_until = planned_until();
-    if (buffered_steps_ == 0) return state;
+    if (!remembers_) return state;
     state.fragments_wanted = scope_ == policy_scope::lane ? feed_->sampler().schedule().lanes() : 1;
     if (next_ == formed_end_) {
       state.fragments = fragments();
@@ -210,8 +215,10 @@ class planner {
   struct stream {
     any_policy policy;
     pack_list packs;
-    /// Arrivals handed to the policy so far, counted from the run's first.
+    /// Number of the arrival that comes next.
     std::uint64_t admitted = 0;
+    /// Arrivals handed to the policy so far.
+    std::uint64_t records = 0;
   };
 
   [[nodiscard]] lane_index lane_of(std::size_t index) const noexcept {
@@ -259,12 +266,13 @@ class planner {
                                   std::to_string(state.fragments_step));
       }
       end = record.arrival + 1;
-      fetch(lane, record.arrival, {&held[i], 1});
-      held[i].admitted = record.admitted;
+      held[i].arrival = record.arrival;
     }
+    fetch_held(lane, held);
+    for (std::size_t i = 0; i < held.size(); ++i) held[i].admitted = found->held[i].admitted;
     to.policy.restore({found->policy}, held);
     to.admitted = found->admitted;
-    check_cursor(to, held.size(), lane, state.fragments_step);
+    to.records = records_before(held.size(), found->admitted, lane, state.fragments_step);
   }
 
   /// Arrivals of the stream before a step; every step takes as many as its packs have records.
@@ -283,17 +291,33 @@ class planner {
     }
   }
 
-  /// What was admitted has left in the steps before, or is held.
-  void check_cursor(const stream& restored, std::size_t held, lane_index lane,
-                    step_index step) const {
+  /// Writes the arrivals with the numbers that `held` has.
+  void fetch_held(lane_index lane, std::span<candidate> held) {
+    if (scope_ == policy_scope::lane) {
+      feed_->lane_records(lane, held, scratch_);
+    } else {
+      for (candidate& record : held) feed_->stream(record.arrival, {&record, 1}, scratch_);
+    }
+  }
+
+  /// Arrivals handed to a policy before a step: what has left in the steps before, and what is
+  /// held.
+  /// @throws state_error  `held` or `admitted` contradict that.
+  [[nodiscard]] std::uint64_t records_before(std::size_t held, std::uint64_t admitted,
+                                             lane_index lane, step_index step) const {
     const std::uint64_t emitted = arrivals_before(step);
-    if (restored.admitted < emitted || restored.admitted - emitted != held) {
+    std::uint64_t records = admitted;
+    if (feed_->unindexed()) {
+      // Arrivals are numbered with gaps there, so the steps say how many they are.
+      records = step == 0 ? 0 : arrivals_before(step + buffered_steps_);
+    }
+    if (records < emitted || records - emitted != held) {
       detail::throw_state_error("found " + std::to_string(held) + " records held and " +
-                                std::to_string(restored.admitted) +
-                                " admitted in the state of lane " + std::to_string(lane) +
-                                ", expected " + std::to_string(emitted) +
+                                std::to_string(records) + " admitted in the state of lane " +
+                                std::to_string(lane) + ", expected " + std::to_string(emitted) +
                                 " emitted records between them");
     }
+    return records;
   }
 
   /// The first step of which nothing has been admitted before `next_`: a function of that step, so
@@ -315,7 +339,7 @@ class planner {
     const std::size_t count = scope_ == policy_scope::lane ? lanes_.size() : 1;
     streams_.clear();
     streams_.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) streams_.push_back({prototype_, {}, 0});
+    for (std::size_t i = 0; i < count; ++i) streams_.push_back({prototype_, {}, 0, 0});
     formed_first_ = formed_end_ = 0;
     next_ = start_ = 0;
   }
@@ -324,14 +348,13 @@ class planner {
     const step_schedule& schedule = feed_->sampler().schedule();
     const run_of_steps run = schedule.run(step);
     const step_index first =
-        buffered_steps_ != 0
-            ? step
-            : run.first_step + (step - run.first_step) / window_steps_ * window_steps_;
+        remembers_ ? step
+                   : run.first_step + (step - run.first_step) / window_steps_ * window_steps_;
     std::uint64_t steps = window_steps_;
     if (run.end_step) steps = std::min(steps, *run.end_step - first);
     const std::uint32_t packs_per_step = scope_ == policy_scope::lane ? 1 : schedule.lanes();
     // A window of one step is never left in the middle.
-    if (buffered_steps_ != 0 && steps > 1) before_window_ = fragments();
+    if (remembers_ && steps > 1) before_window_ = fragments();
 
     step_window window{.first_step = first,
                        .steps = static_cast<std::uint32_t>(steps),
@@ -349,8 +372,8 @@ class planner {
 
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       stream& from = streams_[i];
-      if (buffered_steps_ == 0) from.admitted = taken;
-      arrivals_.resize(static_cast<std::size_t>(admitted_end - from.admitted));
+      if (!remembers_) from.admitted = from.records = taken;
+      arrivals_.resize(static_cast<std::size_t>(admitted_end - from.records));
       window.lane = lane_of(i);
       fetch(window.lane, from.admitted, arrivals_);
       for (candidate& record : arrivals_) {
@@ -363,13 +386,15 @@ class planner {
       const policy_statistics before = from.policy.statistics();
       from.policy.form(window, arrivals_, from.packs);
       add_change(before, from.policy.statistics());
-      from.admitted = admitted_end;
+      from.records = admitted_end;
+      if (!arrivals_.empty()) from.admitted = arrivals_.back().arrival + 1;
       LANEPACK_ASSERT(from.packs.size() == steps * packs_per_step);
       account(from.packs, window);
       if (scope_ == policy_scope::all_lanes) count_globally(from.packs, window);
     }
     formed_first_ = first;
     formed_end_ = first + steps;
+    statistics_.left_out_records = scratch_.left_out;
   }
 
   void add_change(const policy_statistics& before, const policy_statistics& after) noexcept {
@@ -424,6 +449,9 @@ class planner {
   policy_scope scope_;
   std::uint32_t window_steps_;
   std::uint32_t buffered_steps_;
+  /// Whether the lanes go on from where they stood: the policy holds records, or nobody knows where
+  /// the arrivals of a step begin.
+  bool remembers_;
   std::vector<stream> streams_;
   step_index next_ = 0;
   /// Steps before it are not wanted.

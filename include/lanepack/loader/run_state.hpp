@@ -18,7 +18,8 @@ namespace lanepack::inline LANEPACK_ABI {
 
 /// A record that a policy holds: 16 bytes, from which its (epoch, id) follows.
 struct held_record {
-  /// Its place in the arrival order of its lane.
+  /// Its place in the arrival order of its lane; of a corpus without an index, that of its input
+  /// times 2^16 and its number among the input's records.
   std::uint64_t arrival = 0;
   /// The step at which it was admitted.
   step_index admitted = 0;
@@ -33,7 +34,7 @@ struct held_record {
 /// every rank has the same.
 struct lane_fragment {
   lane_index lane = 0;
-  /// Arrivals handed to the policy so far, counted from the run's first.
+  /// The arrival that comes next, counted from the run's first, in the same numbers.
   std::uint64_t admitted = 0;
   /// The policy's own words: `policy_state`.
   std::vector<std::uint64_t> policy;
@@ -54,9 +55,9 @@ struct run_property {
 /// Where a run stands after a step, so that it can go on from there with any number of ranks.
 ///
 /// Under a policy without memory (`sequential`, `window`, `replicated`) it is the number of the
-/// next step and nothing else, the same on every rank. Under `calendar` a rank has the fragments of
-/// its own lanes; `merge` makes the state of the run out of those of all ranks, and any rank of any
-/// later world starts from it.
+/// next step and nothing else, the same on every rank. Under `calendar`, and over a corpus without
+/// an index, a rank has the fragments of its own lanes; `merge` makes the state of the run out of
+/// those of all ranks, and any rank of any later world starts from it.
 /// @determinism  The state of a run after a step depends on corpus, plan options and step alone.
 struct run_state {
   /// The first step that was not delivered.
