@@ -24,6 +24,9 @@
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/text_documents.hpp>
+#include <lanepack/corpus/text_files.hpp>
+#include <lanepack/corpus/text_scan.hpp>
 #include <lanepack/corpus/token_file.hpp>
 #include <lanepack/corpus/token_file_options.hpp>
 #include <lanepack/corpus/token_reads.hpp>
