@@ -14,6 +14,8 @@
 #include <lanepack/corpus/length_histogram.hpp>
 #include <lanepack/corpus/lengths.hpp>
 #include <lanepack/corpus/megatron.hpp>
+#include <lanepack/corpus/megatron_index.hpp>
+#include <lanepack/corpus/megatron_loss_mask.hpp>
 #include <lanepack/corpus/megatron_options.hpp>
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/npy.hpp>

@@ -10,9 +10,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <lanepack/chat/conversation.hpp>
+#include <lanepack/chat/encoder.hpp>
 #include <lanepack/core/config.hpp>
+#include <lanepack/core/error.hpp>
 #include <lanepack/json/text_line.hpp>
 #include <lanepack/json/token_line.hpp>
 
@@ -386,5 +389,23 @@ class chat_line_parser {
   conversation conversation_;
   token_line_fault fault_;
 };
+
+/// Appends the tokens of the conversation in a line, and for each of them 1 where it is to be
+/// predicted: a stage from documents to records.
+/// @throws data_error  The line has no conversation, or none that the template can have; with the
+///                     byte of the line.
+/// @thread_safety  Any number of threads.
+inline void encode_chat_line(std::string_view line, const chat_encoder& encoder,
+                             std::vector<std::int32_t>& tokens,
+                             std::vector<std::uint8_t>& loss_mask,
+                             chat_shape shape = chat_shape::automatic) {
+  chat_line_parser parser(shape);
+  if (!parser.parse(line)) {
+    detail::throw_data_error(
+        {.path = {}, .byte_offset = parser.fault().offset, .record = {}, .line = {}},
+        parser.fault().what);
+  }
+  encoder.encode(parser.value(), tokens, loss_mask);
+}
 
 }  // namespace lanepack::inline LANEPACK_ABI

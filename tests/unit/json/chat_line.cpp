@@ -9,6 +9,7 @@
 #include <lanepack/chat/encoder.hpp>
 #include <lanepack/core/file.hpp>
 #include <lanepack/json/tokenizer_json.hpp>
+#include <lanepack/tokenizer/byte_level.hpp>
 
 #include "support/catch.hpp"
 #include "support/scratch.hpp"
@@ -128,6 +129,24 @@ TEST_CASE("chat_line_parser: what is wrong is named", "[chat_line]") {
   // That it is no JSON comes first.
   CHECK(fault_of(R"({"messages": 1, "instruction": tru})") ==
         "byte 34: malformed JSON: found '}', expected true, false or null");
+}
+
+TEST_CASE("encode_chat_line: a line to tokens and a loss mask", "[chat_line]") {
+  chat_options options;
+  options.format = chat_template::plain;
+  const chat_encoder encoder(byte_level_tokenizer{}, options);
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint8_t> mask;
+  encode_chat_line(R"({"instruction": "a", "output": "b"})", encoder, tokens, mask);
+  CHECK(byte_level_tokenizer{}.decode(tokens) == "User: a\nAssistant: b\n");
+  CHECK(std::vector<std::uint8_t>(mask.end() - 4, mask.end()) ==
+        std::vector<std::uint8_t>{0, 1, 1, 1});
+  try {
+    encode_chat_line(R"({"instruction": 1, "output": "b"})", encoder, tokens, mask);
+    FAIL("no error");
+  } catch (const data_error& failure) {
+    CHECK(failure.where().byte_offset == 16);
+  }
 }
 
 TEST_CASE("chat_line_parser: the templates of model families, token for token", "[chat_line]") {
