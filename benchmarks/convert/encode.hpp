@@ -102,8 +102,7 @@ inline line_kind judge_line(std::string_view line, const lanepack::data_location
   }
   if (tokens.parse(line)) {
     fitting.push_back(line_content::tokens);
-    const std::size_t count = tokens.tokens().size();
-    kind.has_mask = tokens.loss_tokens() + 1 != count && count != 0;
+    kind.has_mask = tokens.marks_targets();
   } else {
     why += "\n--content tokens: " + tokens.fault().what;
   }

@@ -85,7 +85,7 @@ expect 3 'tokens.jsonl, line 1, byte 0: found token 70000, expected at most 6553
   cat chat.jsonl
 } >bad.jsonl
 for part in 1 50 4194304; do
-  expect 3 'bad.jsonl, line 5, byte 250: messages\[0\].role: found "bot", expected' \
+  expect 3 'bad.jsonl, line 5, byte 251: messages\[0\].role: found "bot", expected' \
     "$convert" bad.jsonl -o bad --tokenizer bytes --template plain --part-bytes $part
   [ ! -e bad.idx ] || fail "a corpus was made of bad lines"
   rm -rf bad.partial
@@ -122,10 +122,15 @@ for threads in 1 2 8; do
   done
 done
 
-# Killed at any moment, it goes on where it was: fewer bytes are read again than there are.
+# Saves after each part, so slowly that it can be killed at any.
+slowly() {
+  exec "$convert" many.jsonl -o killed --tokenizer "$qwen" --template chatml --part-bytes 512 --save-seconds 0
+}
+
+# Killed at any moment, it goes on where it was.
 tries=0
-for parts in 20 300 700; do
-  many killed --part-bytes 512 --save-seconds 0 --threads 2 >report.txt 2>&1 &
+for parts in 20 60 120; do
+  slowly >report.txt 2>&1 &
   process=$!
   until [ "$(sed -n 's/^ "parts": \([0-9]*\),$/\1/p' killed.partial/progress.json 2>/dev/null || echo 0)0" -ge "${parts}0" ]; do
     tries=$((tries + 1))
@@ -158,7 +163,7 @@ expect 0 'documents +4,000' many killed --part-bytes 512 --restart
 same whole killed
 
 # Going on needs the same file, time of change included.
-many killed --part-bytes 512 --save-seconds 0 >report.txt 2>&1 &
+slowly >report.txt 2>&1 &
 process=$!
 until [ -e killed.partial/progress.json ]; do sleep 0.01; done
 kill -9 $process
@@ -167,11 +172,13 @@ expect 0 'of them before' many killed --part-bytes 512
 same whole killed
 
 # Two at a time do not mix.
-many killed --part-bytes 512 --save-seconds 0 >report.txt 2>&1 &
+slowly >report.txt 2>&1 &
 process=$!
 until [ -e killed.partial/progress.json ]; do sleep 0.01; done
 expect 1 'killed.partial: another process is converting to killed' many killed --part-bytes 512
-wait $process
+kill -9 $process
+wait $process && fail "the conversion was over before it was killed"
+expect 0 'of them before' many killed --part-bytes 512
 same whole killed
 
 # A device that is full: an error, no output, and what was done is not lost.
