@@ -171,6 +171,15 @@ wait $process && fail "the conversion was over before it was killed"
 expect 0 'of them before' many killed --part-bytes 512
 same whole killed
 
+# Broken off when all is converted, but not all files have their names.
+mkdir held.bin
+expect 1 'held.bin: cannot rename the file' many held
+[ ! -e held.idx ] || fail "an index without its tokens"
+rmdir held.bin
+expect 0 'documents +4,000' many held
+same whole held
+[ ! -e held.partial ] || fail "held.partial was left behind"
+
 # Two at a time do not mix.
 slowly >report.txt 2>&1 &
 process=$!
