@@ -25,6 +25,7 @@ namespace lanepack_programs {
 inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& options) {
   using lanepack::corpus_format;
   using lanepack::end_of_text_place;
+  using lanepack::megatron_loss_mask;
   using lanepack::megatron_pointers;
   using lanepack::megatron_record;
   using lanepack::target_key;
@@ -55,6 +56,11 @@ inline void add_corpus_options(CLI::App& app, lanepack::any_corpus_options& opti
          std::map<std::string, megatron_record>{{"document", megatron_record::document},
                                                 {"sequence", megatron_record::sequence}},
          [&options](megatron_record record) { options.corpus.megatron.record = record; });
+  choice("--loss-mask", "Whether the loss mask beside a Megatron-LM corpus is read (default auto)",
+         std::map<std::string, megatron_loss_mask>{{"auto", megatron_loss_mask::if_present},
+                                                   {"none", megatron_loss_mask::none},
+                                                   {"required", megatron_loss_mask::required}},
+         [&options](megatron_loss_mask use) { options.corpus.megatron.loss_mask = use; });
   app.add_flag_callback(
          "--recompute-pointers",
          [&options] { options.corpus.megatron.pointers = megatron_pointers::recomputed; },

@@ -19,6 +19,8 @@
 #include <lanepack/corpus/mds.hpp>
 #include <lanepack/corpus/mds_records.hpp>
 #include <lanepack/corpus/megatron.hpp>
+#include <lanepack/corpus/megatron_index.hpp>
+#include <lanepack/corpus/megatron_loss_mask.hpp>
 #include <lanepack/corpus/megatron_options.hpp>
 #include <lanepack/corpus/memory.hpp>
 #include <lanepack/corpus/npy.hpp>
@@ -34,6 +36,9 @@
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/corpus/tar.hpp>
+#include <lanepack/corpus/text_documents.hpp>
+#include <lanepack/corpus/text_files.hpp>
+#include <lanepack/corpus/text_scan.hpp>
 #include <lanepack/corpus/token_file.hpp>
 #include <lanepack/corpus/token_file_options.hpp>
 #include <lanepack/corpus/token_reads.hpp>

@@ -5,6 +5,7 @@
 /// memory. JSON, fmt, CUDA and NCCL have headers of their own.
 
 #include <lanepack/batch.hpp>
+#include <lanepack/chat.hpp>
 #include <lanepack/core.hpp>
 #include <lanepack/corpus.hpp>
 #include <lanepack/cost.hpp>

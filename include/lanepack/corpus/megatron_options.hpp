@@ -30,10 +30,21 @@ enum class megatron_pointers : std::uint8_t {
   recomputed,
 };
 
+/// Whether the loss mask that lies beside a corpus is read.
+enum class megatron_loss_mask : std::uint8_t {
+  /// Where it is there.
+  if_present,
+  /// Always: a corpus without one is refused.
+  required,
+  /// Never: all tokens are targets.
+  none,
+};
+
 /// How a Megatron-LM corpus is opened.
 struct megatron_options {
   megatron_record record = megatron_record::sequence;
   megatron_pointers pointers = megatron_pointers::checked;
+  megatron_loss_mask loss_mask = megatron_loss_mask::if_present;
   /// How the `.bin` is read.
   file_access access = file_access::positioned;
   /// How the `.idx` is read. `positioned` keeps what it has read in memory of this process;

@@ -116,7 +116,12 @@ inline opened_corpus open_megatron(const std::string& path, const open_options& 
   const auto index = identify_file(prefix + ".idx");
   const auto bin = identify_file(prefix + ".bin");
   if (options.summary != summary_use::none && !options.verify_summary && index && bin) {
-    const cache_key key{.files = {*index, *bin}, .variant = megatron_variant(chosen)};
+    const bool has_mask = has_loss_mask(prefix, chosen);
+    cache_key key{.files = {*index, *bin}, .variant = megatron_variant(chosen, has_mask)};
+    if (has_mask) {
+      const std::vector<file_identity> more = loss_mask_identities(prefix);
+      key.files.insert(key.files.end(), more.begin(), more.end());
+    }
     if (auto saved = load_summary(summary_path_of(prefix, key.variant, options), key)) {
       chosen.known_fingerprint = saved->fingerprint;
       megatron_source source(prefix, chosen);

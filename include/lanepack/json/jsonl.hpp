@@ -26,6 +26,7 @@
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/summary.hpp>
+#include <lanepack/corpus/text_scan.hpp>
 #include <lanepack/json/token_line.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -231,13 +232,6 @@ class jsonl_chunk_scan {
   std::string buffer_;
   jsonl_chunk found_;
 };
-
-/// Bytes of the byte order mark that a file begins with, 0 or 3.
-[[nodiscard]] inline std::uint64_t byte_order_mark(const input_file& file) {
-  std::string start(static_cast<std::size_t>(std::min<std::uint64_t>(file.size(), 3)), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(start)));
-  return start == "\xef\xbb\xbf" ? 3 : 0;
-}
 
 /// Reads all lines of a file. With a `fault_limit` of 1 chunks after one with a fault may be
 /// missing.

@@ -403,6 +403,9 @@ class token_line_parser {
     }
   }
 
+  /// Whether the line that was parsed last says which tokens are targets.
+  [[nodiscard]] bool marks_targets() const noexcept { return marks_ != nullptr; }
+
   /// Tokens that are predicted: those marked, the first excluded.
   [[nodiscard]] std::uint64_t loss_tokens() const noexcept {
     const std::size_t size = tokens_->values.size();

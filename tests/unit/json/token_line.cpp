@@ -55,6 +55,14 @@ using bytes = std::vector<std::uint8_t>;
 
 }  // namespace
 
+TEST_CASE("token_line: a line that marks its targets is told apart", "[jsonl]") {
+  token_line_parser parser;
+  REQUIRE(parser.parse(R"({"tokens": [1, 2]})"));
+  CHECK_FALSE(parser.marks_targets());
+  REQUIRE(parser.parse(R"({"tokens": [1, 2], "loss_mask": [0, 1]})"));
+  CHECK(parser.marks_targets());
+}
+
 TEST_CASE("json: token arrays of either key and any spacing are read", "[json]") {
   CHECK(parse_good(R"({"input_ids": [1, 2, 3]})").tokens == tokens{1, 2, 3});
   CHECK(parse_good(R"({"tokens":[1,2,3]})").tokens == tokens{1, 2, 3});
