@@ -46,6 +46,7 @@ class digest_builder {
 
   /// Feeds bytes as they lie in memory.
   void bytes(std::span<const std::byte> data) noexcept {
+    if (data.empty()) return;
     total_ += data.size();
     if (pending_size_ != 0) {
       const std::size_t taken = std::min(data.size(), block_bytes - pending_size_);

@@ -42,7 +42,9 @@ inline folder_entries read_folder(const std::string& path) {
     }
     const std::string name = entry->d_name;
     if (name.starts_with(".")) continue;
-    std::string full = path + (path.ends_with("/") ? "" : "/") + name;
+    std::string full = path;
+    if (!full.ends_with('/')) full += '/';
+    full += name;
     struct ::stat status {};
     if (::lstat(full.c_str(), &status) != 0) continue;
     if (S_ISDIR(status.st_mode)) {

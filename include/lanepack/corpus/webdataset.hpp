@@ -106,14 +106,13 @@ struct webdataset_name {
     detail::throw_invalid_option("shards", detail::quoted(pattern),
                                  "a range of numbers in braces, as data-{000..041}.tar");
   }
+  const std::string head = pattern.substr(0, open);
+  const std::vector<std::string> tails = expand_shards(pattern.substr(close + 1));
   std::vector<std::string> names;
   for (std::uint64_t i = *from; i <= *to; ++i) {
     std::string text = std::to_string(i);
     if (pattern[open + 1] == '0' && text.size() < digits) text.insert(0, digits - text.size(), '0');
-    const std::string tail = pattern.substr(close + 1);
-    for (const std::string& rest : expand_shards(tail)) {
-      names.push_back(pattern.substr(0, open) + text + rest);
-    }
+    for (const std::string& rest : tails) names.push_back(std::string(head).append(text).append(rest));
   }
   return names;
 }

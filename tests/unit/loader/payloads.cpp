@@ -1,6 +1,7 @@
 // Payloads on their way through the loader.
 
 #include <lanepack/loader/loader.hpp>
+#include <lanepack/loader/statistics.hpp>
 
 #include <algorithm>
 #include <cstddef>
