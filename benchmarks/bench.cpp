@@ -65,11 +65,10 @@ exit_code run(command_line& line) {
   lanepack_bench::settings how;
   how.folder = default_folder();
   CLI::App& app = line.app();
-  app.add_option(
-         "--filter", filters,
-         "Only benchmarks with one of these texts in their name; -TE{.least = 1});T leaves out")
+  app.add_option("--filter", filters,
+                 "Only benchmarks with one of these texts in their name; -TEXT leaves out")
       ->delimiter(',')
-      ->type_name("TE{.least = 1});T,...");
+      ->type_name("TEXT,...");
   app.add_flag("--list", list, "Print the names and measure nothing");
   auto* epochs = lanepack_programs::add_number(app, "--epochs", how.epochs,
                                                "Times that everything is measured", {.least = 1});
@@ -93,6 +92,8 @@ exit_code run(command_line& line) {
                  "A tokenizer.json to measure in place of those of lanepack's tests")
       ->type_name("PATH");
   app.add_option("--text", text, "UTF-8 text for tokenizers")->type_name("PATH");
+  app.add_flag("--references", how.references,
+               "Also measure the packages tokenizers and megatron-core, where python3 has them");
   app.add_flag("--quick", how.quick, "Seconds instead of minutes, to see that everything works")
       ->excludes(epochs)
       ->excludes(corpus);

@@ -19,6 +19,7 @@
 
 #include "bench/harness.hpp"
 #include "bench/lengths.hpp"
+#include "bench/reference.hpp"
 
 namespace lanepack_bench {
 
@@ -129,6 +130,9 @@ inline comparison mixture_case(std::uint64_t parts, std::uint64_t stride, const 
                             return sum;
                           }});
   out.note = "bound: one permuted position of the whole";
+  if (how.references && stride == 1) {
+    add_reference(out, {"blending", std::to_string(parts), std::to_string(positions)});
+  }
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,11 +20,12 @@
 
 #include "bench/harness.hpp"
 #include "bench/planning.hpp"
+#include "bench/reference.hpp"
 
 namespace lanepack_bench {
 
 /// A file's bytes as documents of whole lines, each of 4096 bytes or more but the last.
-/// `tokenizers_reference.py` cuts in the same way.
+/// `reference.py` cuts in the same way.
 struct documents {
   explicit documents(const std::string& path) {
     const lanepack::input_file file(path);
@@ -56,7 +58,8 @@ std::uint64_t encode_all(const documents& text, const Tokenizer& tokenizer,
   return sum;
 }
 
-inline comparison tokenizer_case(const std::string& tokenizer_path, const std::string& text_path) {
+inline comparison tokenizer_case(const std::string& tokenizer_path, const std::string& text_path,
+                                 const settings& how) {
   const auto text = std::make_shared<const documents>(text_path);
   const auto tokenizer = std::make_shared<const lanepack::byte_pair_encoding>(
       lanepack::read_tokenizer_json(tokenizer_path).tokenizer);
@@ -79,8 +82,15 @@ inline comparison tokenizer_case(const std::string& tokenizer_path, const std::s
                           }});
   const auto bytes = std::make_shared<const lanepack::byte_level_tokenizer>();
   out.variants.push_back({"byte_level", [=] { return encode_all(*text, *bytes, *ids); }});
-  // The checksum that the reference prints for the same two files.
-  out.note = "checksum " + std::to_string(encode_all(*text, *tokenizer, *ids));
+  if (how.references) {
+    const std::size_t lanepack_alone = out.variants.size();
+    add_reference(out, {"tokenizers", tokenizer_path, text_path});
+    if (out.variants.size() > lanepack_alone &&
+        out.variants.back().run() != out.variants.front().run()) {
+      throw std::runtime_error(tokenizer_path + ": " + out.variants.back().name +
+                               " has other ids for " + text_path);
+    }
+  }
   return out;
 }
 
@@ -101,7 +111,7 @@ inline void add_tokenizing_benchmarks(std::vector<benchmark>& out, const std::st
     if (tokenizer.empty() && !lanepack::identify_file(file)) continue;
     const std::size_t slash = file.rfind('/');
     out.push_back({"tokenizer/file=" + (slash == std::string::npos ? file : file.substr(slash + 1)),
-                   [=](const settings&) { return tokenizer_case(file, text_path); }});
+                   [=](const settings& how) { return tokenizer_case(file, text_path, how); }});
   }
 }
 

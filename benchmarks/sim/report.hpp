@@ -11,12 +11,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include <lanepack/lanepack.hpp>
 
 #include "sim/experiment.hpp"
+#include "support/script.hpp"
 
 extern "C" char** environ;  // NOLINT(readability-redundant-declaration)
 
@@ -280,21 +279,12 @@ struct report_drawer {
 /// The script beside the program, in the share folder of its prefix, or in the source tree that it
 /// was built from; and a Python with matplotlib.
 inline report_drawer find_report_drawer(const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> places;
-  std::error_code failed;
-  if (const fs::path program = fs::read_symlink("/proc/self/exe", failed); !failed) {
-    places.push_back(program.parent_path() / "report.py");
-    places.push_back(program.parent_path().parent_path() / "share" / "lanepack" / "report.py");
-  }
-  places.emplace_back(LANEPACK_REPORT_SCRIPT);
+  const lanepack_programs::found_script script =
+      lanepack_programs::find_script("report.py", LANEPACK_REPORT_SCRIPT);
   report_drawer out;
-  for (const fs::path& place : places) {
-    if (out.script.empty() && fs::exists(place, failed)) out.script = place.string();
-  }
+  out.script = script.path;
   if (out.script.empty()) {
-    out.problem = "found no report.py, which draws the report, expected it at";
-    for (const fs::path& place : places) out.problem += " " + place.string();
+    out.problem = "found no report.py, which draws the report, expected it at " + script.places;
     out.problem += "; once you have it, 'python3 report.py " + folder + "' draws it";
     return out;
   }

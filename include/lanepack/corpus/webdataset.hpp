@@ -112,7 +112,8 @@ struct webdataset_name {
   for (std::uint64_t i = *from; i <= *to; ++i) {
     std::string text = std::to_string(i);
     if (pattern[open + 1] == '0' && text.size() < digits) text.insert(0, digits - text.size(), '0');
-    for (const std::string& rest : tails) names.push_back(std::string(head).append(text).append(rest));
+    for (const std::string& rest : tails)
+      names.push_back(std::string(head).append(text).append(rest));
   }
   return names;
 }

@@ -95,7 +95,7 @@ struct mixture_phase {
   /// policy may put records that arrive in a step into steps around it, as far as its lookahead.
   step_index step = 0;
   /// Parts that are not named keep the weight that they had before, 0 before the first phase.
-  std::vector<part_weight> weights;
+  std::vector<part_weight> weights = {};
 
   friend bool operator==(const mixture_phase&, const mixture_phase&) = default;
 };
@@ -118,7 +118,7 @@ struct mixture_options {
   /// What all weights are shares of.
   mixture_unit unit = mixture_unit::records;
   /// Parts that are not named repeat.
-  std::vector<part_end_rule> ends;
+  std::vector<part_end_rule> ends = {};
 };
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -81,17 +81,17 @@ struct schedule_options {
   /// Records of a pack (b) from step 0 on, at least 1; a step takes L x b records.
   std::uint32_t records_per_pack = 1;
   /// Later pack sizes, by ascending step; also inside an epoch.
-  std::vector<pack_size_change> changes;
+  std::vector<pack_size_change> changes = {};
   /// What happens where an epoch's records do not fill a whole number of steps.
   epoch_end rule = epoch_end::drop_last;
   /// Epochs of the run, at least 1. Without `epochs` and `steps`, a run under `continue_epochs` is
   /// endless and any other has one epoch.
-  std::optional<std::uint64_t> epochs;
+  std::optional<std::uint64_t> epochs = std::nullopt;
   /// Steps of the run, at least 1; the run ends at whichever of `epochs` and `steps` is first.
-  std::optional<std::uint64_t> steps;
+  std::optional<std::uint64_t> steps = std::nullopt;
   /// Steps that are planned but neither read nor emitted, in any order; they keep their numbers
   /// and use up their records.
-  std::vector<step_range> skip_steps;
+  std::vector<step_range> skip_steps = {};
 };
 
 /// What the steps of a run emit in all, skipped steps included.
