@@ -31,6 +31,7 @@
 #include <lanepack/corpus/patches.hpp>
 #include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/record_table.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/shard_source.hpp>
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/summarize.hpp>

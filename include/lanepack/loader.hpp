@@ -13,6 +13,7 @@
 #include <lanepack/loader/options.hpp>
 #include <lanepack/loader/plan_digest.hpp>
 #include <lanepack/loader/planner.hpp>
+#include <lanepack/loader/record_costs.hpp>
 #include <lanepack/loader/run_properties.hpp>
 #include <lanepack/loader/run_state.hpp>
 #include <lanepack/loader/selection.hpp>

@@ -54,8 +54,8 @@ inline constexpr std::uint64_t max_batch_tokens = std::numeric_limits<std::int32
 
 /// A completed micro-batch in THD layout: typed views over a slab, and its host-side numbers.
 ///
-/// A segment is a record with its padding; padding at the end of the row is a segment of its own.
-/// Segments cover the row without gaps, and none is empty.
+/// A segment is a record, or one of the segments of a record, with its padding; padding at the end
+/// of the row is a segment of its own. Segments cover the row without gaps, and none is empty.
 /// @thread_safety  Immutable; the slab must outlive it.
 class micro_batch_view {
  public:
@@ -89,7 +89,7 @@ class micro_batch_view {
     return field<std::int32_t>(fields_.cu_seqlens_padded);
   }
 
-  /// Segments: the records, and one more if the row ends in padding of its own.
+  /// Segments: those of the records, and one more if the row ends in padding of its own.
   [[nodiscard]] std::size_t segments() const noexcept {
     return fields_.cu_seqlens.count == 0 ? 0 : fields_.cu_seqlens.count - 1;
   }
@@ -172,6 +172,7 @@ class thd_layout {
       add_segment(static_cast<std::int32_t>(length), static_cast<std::int32_t>(padded));
       counts_.tokens += length;
     }
+    records_ = records;
     counts_.records = records;
     pad_between_segments_ = counts_.tokens != total;
     const std::uint64_t row =
@@ -186,9 +187,7 @@ class thd_layout {
   }
 
   [[nodiscard]] const layout_options& options() const noexcept { return options_; }
-  [[nodiscard]] std::size_t records() const noexcept {
-    return static_cast<std::size_t>(counts_.records);
-  }
+  [[nodiscard]] std::size_t records() const noexcept { return records_; }
   /// Tokens of the row, padding included.
   [[nodiscard]] std::size_t total_tokens() const noexcept { return fields_.tokens.count; }
   /// Bytes of a slab for this micro-batch.
@@ -243,6 +242,9 @@ class thd_layout {
     LANEPACK_ASSERT(records() == 1);
     chunk_ = chunk;
   }
+
+  /// Says that what was laid out are the segments of so many records, for `batch_counts::records`.
+  void count_records(std::size_t records) noexcept { counts_.records = records; }
 
   /// Fills everything that the reader did not write, and shifts the loss mask. Once per slab.
   /// @throws  state_error if the slab is too small or not aligned.
@@ -348,6 +350,7 @@ class thd_layout {
   /// One byte a record once a record is masked, else empty.
   std::vector<std::uint8_t> silent_;
   detail::thd_fields fields_;
+  std::size_t records_ = 0;
   batch_counts counts_;
   batch_chunk chunk_;
   std::int32_t max_length_ = 0;

@@ -14,6 +14,7 @@
 
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/payload.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/source_part.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 
@@ -23,8 +24,9 @@ namespace lanepack::inline LANEPACK_ABI {
 ///
 /// One virtual call per batch of shapes or reads. A source may also have `parts()`, a span of
 /// `source_part` that covers its records and lives as long as it does, payloads, as
-/// `payload_source` says, and `unindexed()`, a pointer to what it is where nobody knows the number
-/// of its records; any other has no parts and no payloads.
+/// `payload_source` says, records of several segments, as `segmented_source` says, and
+/// `unindexed()`, a pointer to what it is where nobody knows the number of its records; any other
+/// has no parts and no payloads, and its records are one segment each.
 /// @thread_safety  As the source's: const members may be called by any number of threads.
 class any_source {
  public:
@@ -57,6 +59,11 @@ class any_source {
   }
   void read_payloads(std::span<const payload_read> reads) const { self_->read_payloads(reads); }
   [[nodiscard]] record_payload_bytes largest_payload() const { return self_->largest_payload(); }
+  /// As `segmented_source` says; 1 where every record is one sequence.
+  [[nodiscard]] std::uint64_t most_segments() const { return self_->most_segments(); }
+  void segments(std::span<const record_id> ids, segment_lists& out) const {
+    self_->segments(ids, out);
+  }
   /// The inputs and what they become, of a corpus without an index of records; null for any other.
   [[nodiscard]] const unindexed_records* unindexed() const { return self_->unindexed(); }
 
@@ -82,6 +89,8 @@ class any_source {
       if (!reads.empty()) detail::check_payload(reads.front().payload, 0);
     }
     [[nodiscard]] virtual record_payload_bytes largest_payload() const { return {}; }
+    [[nodiscard]] virtual std::uint64_t most_segments() const = 0;
+    virtual void segments(std::span<const record_id> ids, segment_lists& out) const = 0;
     [[nodiscard]] virtual const unindexed_records* unindexed() const = 0;
   };
 
@@ -103,6 +112,20 @@ class any_source {
         return value.parts();
       } else {
         return {};
+      }
+    }
+    [[nodiscard]] std::uint64_t most_segments() const override {
+      if constexpr (segmented_source<Source>) {
+        return value.most_segments();
+      } else {
+        return 1;
+      }
+    }
+    void segments(std::span<const record_id> ids, segment_lists& out) const override {
+      if constexpr (segmented_source<Source>) {
+        value.segments(ids, out);
+      } else {
+        detail::add_whole_records(value, ids, out);
       }
     }
     [[nodiscard]] const unindexed_records* unindexed() const override {
@@ -142,5 +165,6 @@ class any_source {
 };
 
 static_assert(payload_source<any_source>);
+static_assert(segmented_source<any_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI

@@ -22,6 +22,7 @@
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/part_names.hpp>
 #include <lanepack/corpus/payload.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/source_part.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -73,6 +74,7 @@ class concatenated_source {
       traits_.has_payload = traits_.has_payload && traits.has_payload;
       traits_.has_all_shapes = traits_.has_all_shapes && traits.has_all_shapes;
       traits_.has_loss_mask = traits_.has_loss_mask || traits.has_loss_mask;
+      most_segments_ = std::max(most_segments_, part.source.most_segments());
       take_payloads(part.source);
       sources_.push_back(std::move(part.source));
     }
@@ -121,6 +123,27 @@ class concatenated_source {
           }
           sources_[part].read(local);
         });
+  }
+
+  /// The largest of the parts.
+  [[nodiscard]] std::uint64_t most_segments() const { return most_segments_; }
+
+  /// @throws state_error  An id is not in the corpus.
+  void segments(std::span<const record_id> ids, segment_lists& out) const {
+    std::vector<record_id> local;
+    segment_lists found;
+    std::vector<std::size_t> place_of(ids.size());
+    for_each_part(
+        ids.size(), [&](std::size_t i) { return ids[i]; },
+        [&](std::size_t part, std::span<const std::uint64_t> places) {
+          local.clear();
+          for (const std::uint64_t place : places) {
+            place_of[place_in(place)] = found.size() + local.size();
+            local.push_back(ids[place_in(place)] - parts_[part].first);
+          }
+          sources_[part].segments(local, found);
+        });
+    for (const std::size_t place : place_of) out.add(found[place]);
   }
 
   /// Those of the first part, then what later parts add.
@@ -243,11 +266,13 @@ class concatenated_source {
   /// Of each part, its number of each of the corpus's payloads.
   std::vector<std::vector<std::size_t>> own_payloads_;
   record_payload_bytes largest_;
+  std::uint64_t most_segments_ = 1;
   std::uint64_t size_ = 0;
   source_traits traits_;
   digest128 fingerprint_;
 };
 
 static_assert(payload_source<concatenated_source>);
+static_assert(segmented_source<concatenated_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI

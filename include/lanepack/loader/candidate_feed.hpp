@@ -21,6 +21,7 @@
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/cost/concept.hpp>
+#include <lanepack/loader/record_costs.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/packer/candidate.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
@@ -43,6 +44,7 @@ class candidate_feed {
     std::vector<record_id> ids;
     std::vector<record_shape> shapes;
     std::vector<std::uint64_t> costs;
+    record_costs_scratch segments;
     std::vector<std::vector<record_shape>> expanded;
     /// Of a corpus without an index: inputs looked at, what they became, and what the limits left
     /// out of that.
@@ -284,7 +286,9 @@ class candidate_feed {
 
   void add_costs(std::span<candidate> out, scratch& memory) const {
     memory.costs.resize(out.size());
-    estimator_.costs(memory.shapes, memory.costs);
+    memory.ids.resize(out.size());
+    for (std::size_t i = 0; i < out.size(); ++i) memory.ids[i] = out[i].record.id;
+    record_costs(source_, estimator_, memory.ids, memory.shapes, memory.costs, memory.segments);
     for (std::size_t i = 0; i < out.size(); ++i) out[i].cost = memory.costs[i];
   }
 
@@ -307,7 +311,7 @@ class candidate_feed {
       if (!selection_.limits.keeps(shape.tokens)) fail_not_selected(memory.ids[i], shape.tokens);
       shape = selection_.delivered(shape);
     }
-    estimator_.costs(memory.shapes, memory.costs);
+    record_costs(source_, estimator_, memory.ids, memory.shapes, memory.costs, memory.segments);
     for (std::size_t i = 0; i < count; ++i) {
       const arrival& from = memory.arrivals[i];
       const bool masked = from.role == record_role::masked;

@@ -10,11 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include <lanepack/core/arithmetic.hpp>
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/error.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
+#include <lanepack/cost/feasibility.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/choose_policy.hpp>
 #include <lanepack/loader/compose_mixture.hpp>
@@ -139,6 +141,30 @@ namespace detail {
   return {std::move(mixture), std::move(schedule)};
 }
 
+/// Throws where the limits do not go with records of several segments.
+/// @param longest  Tokens of the longest record that is delivered.
+inline void validate_segments(const any_source& source, const feasibility& limits,
+                              std::uint64_t longest) {
+  const std::uint64_t most = source.most_segments();
+  if (most == 1) return;
+  if (limits.chunks()) {
+    throw_invalid_option("infeasible", "chunk",
+                         "fail, skip_and_count or truncate for " + source.describe() +
+                             ", where a record may be several segments");
+  }
+  // Every segment is padded.
+  const std::uint64_t multiple = limits.options().record_multiple;
+  const std::uint64_t needed =
+      saturating_add(longest, saturating_mul(std::min(most, longest), multiple - 1));
+  if (needed > limits.largest_record()) {
+    throw_invalid_option("capacity_tokens", std::to_string(limits.largest_record()),
+                         "at least " + std::to_string(needed) +
+                             ", as a record of several segments may take so many tokens with each "
+                             "padded to record_multiple = " +
+                             std::to_string(multiple));
+  }
+}
+
 }  // namespace detail
 
 /// What every planner of a run shares: selection, order, schedule and costs, which come from the
@@ -150,6 +176,8 @@ namespace detail {
   validate(options);
   if (source.unindexed() != nullptr) {
     detail::validate_unindexed(source, options, detail::plans_all_lanes(options));
+    const feasibility limits(options.limits);
+    detail::validate_segments(source, limits, limits.largest_record());
     return detail::make_unindexed_feed(source, std::move(estimator), options, schedule_of(options));
   }
   if (source.size() != summary.records) {
@@ -173,6 +201,8 @@ namespace detail {
     detail::throw_data_error({.path = source.describe()},
                              "found no record that can be delivered, expected at least 1");
   }
+  detail::validate_segments(source, selection.limits,
+                            std::min(summary.max_tokens, selection.limits.largest_record()));
   lane_sampler sampler = detail::sampler_of(source, selection, options);
   std::shared_ptr<const cost_distribution> costs = options.costs;
   if (costs == nullptr && source.traits().has_all_shapes) {

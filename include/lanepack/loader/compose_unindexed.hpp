@@ -19,6 +19,7 @@
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
 #include <lanepack/loader/options.hpp>
+#include <lanepack/loader/record_costs.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 #include <lanepack/sampler/domain.hpp>
@@ -84,12 +85,15 @@ inline void validate_unindexed(const any_source& source, const plan_options& opt
   std::vector<std::vector<record_shape>> expanded(ids.size());
   records.expand(ids, expanded);
   std::vector<record_shape> shapes;
+  std::vector<record_id> made;
   candidate_feed::loss_token_mean loss_tokens;
   candidate_feed::loss_token_mean tokens;
-  for (const std::vector<record_shape>& of_input : expanded) {
-    for (const record_shape& shape : of_input) {
+  for (std::size_t i = 0; i < expanded.size(); ++i) {
+    for (std::size_t k = 0; k < expanded[i].size(); ++k) {
+      const record_shape& shape = expanded[i][k];
       if (!selection.limits.keeps(shape.tokens)) continue;
       shapes.push_back(selection.delivered(shape));
+      made.push_back(ids[i] << unindexed_records::record_bits | k);
       loss_tokens.tokens += shapes.back().loss_tokens;
       tokens.tokens += shapes.back().tokens;
     }
@@ -98,7 +102,8 @@ inline void validate_unindexed(const any_source& source, const plan_options& opt
   std::shared_ptr<const cost_distribution> costs = options.costs;
   if (costs == nullptr && !shapes.empty()) {
     std::vector<std::uint64_t> cost(shapes.size());
-    estimator.costs(shapes, cost);
+    record_costs_scratch memory;
+    record_costs(source, estimator, made, shapes, cost, memory);
     std::vector<cost_bucket> buckets(shapes.size());
     for (std::size_t i = 0; i < buckets.size(); ++i) {
       buckets[i] = {.cost = cost[i], .tokens = shapes[i].tokens, .records = 1};

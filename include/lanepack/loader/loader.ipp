@@ -30,6 +30,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/any_source.hpp>
 #include <lanepack/corpus/payload.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/summarize.hpp>
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
@@ -82,7 +83,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
                      {options_.plan.limits.record_multiple, options_.plan.limits.total_multiple})),
         payloads_(payload_limits_for(options_, source_, records_per_rank(), capacity())),
         ring_(host_backend(),
-              ring_options_for(options_, payloads_, records_per_rank(), capacity())) {
+              ring_options_for(options_, payloads_, segments_per_rank(), capacity())) {
     check_worst_case(summary);
     slots_.resize(ring_.depth());
     // The other half is with the trainer.
@@ -247,6 +248,11 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       throw_invalid_option("source", "a corpus that does not know the shapes of all records",
                            "one with an index of lengths");
     }
+    if (traits::rows && corpus.most_segments() != 1) {
+      throw_invalid_option("source", "a corpus whose records may have several segments",
+                           "loader, which lays segments out in one row; a row of padded_loader is "
+                           "a record");
+    }
     if (options.prefetch_micro_batches == 0) {
       throw_invalid_option("prefetch_micro_batches", "0", "at least 1");
     }
@@ -313,6 +319,14 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
            ceil_div(ownership_.lanes(), ownership_.world().size);
   }
 
+  /// The most segments that any rank has in a step.
+  [[nodiscard]] std::uint64_t segments_per_rank() const noexcept {
+    return saturating_mul(records_per_rank(), source_.most_segments());
+  }
+
+  /// Whether a record may be several segments.
+  [[nodiscard]] bool segmented() const noexcept { return source_.most_segments() != 1; }
+
   /// What the loader knows of the source's payloads.
   struct payload_limits {
     std::shared_ptr<const std::vector<std::string>> names;
@@ -336,8 +350,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     const auto slab_bytes = [&](std::uint64_t bytes) {
       return payload_layout::slab_bytes_bound(names.size(), bytes, records);
     };
+    const std::uint64_t segments = saturating_mul(records, source.most_segments());
     const std::uint64_t others =
-        saturating_add(Layout::slab_bytes_bound(options.fields, capacity, records), slab_bytes(0));
+        saturating_add(Layout::slab_bytes_bound(options.fields, capacity, segments), slab_bytes(0));
     if (options.payload_bytes) {
       if (*options.payload_bytes < largest.bytes)
         throw_too_large("payload_bytes", largest, *options.payload_bytes, largest.bytes);
@@ -366,10 +381,10 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   }
 
   static ring_options ring_options_for(const loader_options& options,
-                                       const payload_limits& payloads, std::uint64_t records,
+                                       const payload_limits& payloads, std::uint64_t segments,
                                        std::uint64_t capacity) {
     ring_options ring;
-    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, records) +
+    ring.slot_bytes = Layout::slab_bytes_bound(options.fields, capacity, segments) +
                       static_cast<std::size_t>(payloads.slab_bytes);
     ring.bytes_limit = options.staging_bytes;
     ring.slots_limit = options.prefetch_micro_batches;
@@ -451,7 +466,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
       const length_bucket& bucket = buckets[i - 1];
       if (!feed_->selection().limits.keeps(bucket.first)) continue;
       const std::uint64_t longest = std::min(bucket.last, summary.max_tokens);
-      const std::uint64_t tokens = traits::room(options_.fields, std::min(longest, capacity()));
+      const std::uint64_t kept = std::min(longest, capacity());
+      // Every segment is padded; that there is room for it was checked.
+      const std::uint64_t padding =
+          (std::min(source_.most_segments(), kept) - 1) * (options_.fields.record_multiple - 1);
+      const std::uint64_t tokens =
+          std::min(traits::room(options_.fields, kept + padding), capacity());
       const std::uint64_t all = saturating_mul(bucket.records, repeats);
       const std::uint64_t count = std::min(left, all);
       left -= count;
@@ -685,6 +705,7 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     // All packs of a step have the same number of records, on every rank.
     state->expected_loss_tokens = feed_->expected_loss_tokens(
         options_.plan.lanes * std::uint64_t{plan->packs.front().records.size()});
+    if (segmented()) plan_segments(*state);
     if (!payloads_.none()) plan_payloads(*state);
     batcher_.form(rooms_, state->micro_batches, state->chunks, costs_);
     state->remaining = state->micro_batches.size();
@@ -692,8 +713,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     planned_.clear();
     for (std::size_t i = 0; i < state->micro_batches.size(); ++i) {
       lengths_.clear();
-      for (const std::uint32_t record : state->micro_batches[i]) {
-        lengths_.push_back(state->tokens[record]);
+      if (segmented()) {
+        lay_segments(*state, i);
+      } else {
+        for (const std::uint32_t record : state->micro_batches[i]) {
+          lengths_.push_back(state->tokens[record]);
+        }
       }
       if (i < state->chunks.size()) {
         // Micro-batches are formed of padded records.
@@ -702,8 +727,12 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
         lengths_.front() = chunk.tokens;
       }
       Layout layout(options_.fields, lengths_);
+      if constexpr (!traits::rows) {
+        if (segmented()) layout.count_records(state->micro_batches[i].size());
+      }
+      const std::span<const std::uint32_t> records = state->records_of_segments(i);
       for (std::size_t k = 0; k < lengths_.size(); ++k) {
-        if (state->roles[state->micro_batches[i][k]] == record_role::masked) layout.mask_record(k);
+        if (state->roles[records[k]] == record_role::masked) layout.mask_record(k);
       }
       state->planned.padding_tokens += layout_padding(layout, lengths_);
       payload_layout payloads;
@@ -718,6 +747,45 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     step_ready_.notify_one();
     job_ready_.notify_one();
     return true;
+  }
+
+  /// Looks up the segments of a step's records, as they are delivered, and gives a record the room
+  /// that they take together.
+  void plan_segments(const step_state& step) {
+    whole_segments_.clear();
+    segments_.clear();
+    ids_.clear();
+    for (const record_ref& record : step.records) ids_.push_back(record.id);
+    source_.segments(ids_, whole_segments_);
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      segments_.add_first(whole_segments_[i], step.tokens[i]);
+      std::uint64_t tokens = 0;
+      rooms_[i] = 0;
+      for (const std::uint64_t length : segments_[i]) {
+        tokens += length;
+        rooms_[i] += traits::room(options_.fields, length);
+      }
+      if (tokens != step.tokens[i] || segments_[i].size() > source_.most_segments()) {
+        throw_data_error(
+            {.path = source_.describe(), .byte_offset = {}, .record = ids_[i], .line = {}},
+            "found " + std::to_string(segments_[i].size()) + " segments of " +
+                std::to_string(tokens) + " tokens together, expected at most " +
+                std::to_string(source_.most_segments()) + " of " + std::to_string(step.tokens[i]) +
+                " as its shape says");
+      }
+    }
+  }
+
+  /// Puts the segments of a micro-batch into `lengths_` and the step.
+  void lay_segments(step_state& step, std::size_t index) {
+    if (step.first_segment.empty()) step.first_segment.push_back(0);
+    for (const std::uint32_t record : step.micro_batches[index]) {
+      for (const std::uint64_t tokens : segments_[record]) {
+        lengths_.push_back(tokens);
+        step.segment_records.push_back(record);
+      }
+    }
+    step.first_segment.push_back(step.segment_records.size());
   }
 
   /// Looks up the payloads of a step's records and gives a record room by its bytes where they fill
@@ -783,13 +851,17 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     for (filling& target : fillings_) {
       const std::span<std::byte> slab = target.slot.bytes();
       const std::span<const std::uint32_t> records =
-          target.work.step->micro_batches[target.work.micro_batch];
+          target.work.step->records_of_segments(target.work.micro_batch);
       const std::optional<record_chunk> chunk = target.work.chunk();
+      std::uint64_t first_token = chunk ? chunk->prefix_tokens : 0;
       for (std::size_t k = 0; k < records.size(); ++k) {
+        const std::span<std::int32_t> tokens = target.work.layout.token_span(slab, k);
         reads_.push_back({.id = target.work.step->records[records[k]].id,
-                          .first_token = chunk ? chunk->prefix_tokens : 0,
-                          .tokens = target.work.layout.token_span(slab, k),
+                          .first_token = first_token,
+                          .tokens = tokens,
                           .loss_mask = target.work.layout.mask_span(slab, k)});
+        const bool goes_on = k + 1 < records.size() && records[k + 1] == records[k];
+        first_token = goes_on ? first_token + tokens.size() : 0;
       }
       if (chunk && !chunk->last()) {
         reads_.push_back({.id = reads_.back().id,
@@ -833,32 +905,48 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
     }
   }
 
+  /// The first segment after those of the record of segment `first`.
+  [[nodiscard]] static std::size_t end_of_record(std::span<const std::uint32_t> records,
+                                                 std::size_t first) noexcept {
+    std::size_t end = first + 1;
+    while (end < records.size() && records[end] == records[first]) ++end;
+    return end;
+  }
+
   /// Reads again what could not be read together, and masks the records that are bad.
   void read_one_by_one() {
     std::size_t at = 0;
     for (filling& target : fillings_) {
-      const std::size_t records = target.work.step->micro_batches[target.work.micro_batch].size();
+      const std::span<const std::uint32_t> records =
+          target.work.step->records_of_segments(target.work.micro_batch);
       const std::optional<record_chunk> chunk = target.work.chunk();
-      const std::size_t reads = chunk && !chunk->last() ? 2 : 1;
       std::vector<std::span<std::byte>> spans;
       if (!payloads_.none()) spans = target.work.payloads.spans(target.slot.bytes());
-      for (std::size_t k = 0; k < records; ++k, at += reads) {
+      std::size_t record = 0;
+      std::size_t next = 0;
+      for (std::size_t k = 0; k < records.size(); k = next, ++record) {
+        next = end_of_record(records, k);
+        const std::size_t reads = next - k + (chunk && !chunk->last() ? 1 : 0);
         payload_reads_.clear();
-        if (!payloads_.none()) add_payload_reads(target.work, spans, k);
+        if (!payloads_.none()) add_payload_reads(target.work, spans, record);
         try {
           source_.read(std::span<const record_read>(reads_).subspan(at, reads));
           if (!payload_reads_.empty()) source_.read_payloads(payload_reads_);
         } catch (const file_changed&) {
           throw;
         } catch (const data_error&) {
-          std::fill(reads_[at].tokens.begin(), reads_[at].tokens.end(), options_.fields.pad_token);
-          std::fill(reads_[at].loss_mask.begin(), reads_[at].loss_mask.end(), std::uint8_t{0});
+          for (std::size_t segment = k; segment < next; ++segment) {
+            const record_read& bad = reads_[at + segment - k];
+            std::fill(bad.tokens.begin(), bad.tokens.end(), options_.fields.pad_token);
+            std::fill(bad.loss_mask.begin(), bad.loss_mask.end(), std::uint8_t{0});
+            target.work.layout.mask_record(segment);
+          }
           for (const payload_read& read : payload_reads_) {
             std::fill(read.bytes.begin(), read.bytes.end(), std::byte{0});
           }
-          target.work.layout.mask_record(k);
           masked_records_.fetch_add(1);
         }
+        at += reads;
       }
     }
   }
@@ -866,18 +954,25 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   /// Digests the records of a micro-batch, and the packs with the step's last one.
   void digest(const job& work, std::span<std::byte> slab) {
     step_state& step = *work.step;
-    const std::span<const std::uint32_t> records = step.micro_batches[work.micro_batch];
+    const std::span<const std::uint32_t> records = step.records_of_segments(work.micro_batch);
+    const std::size_t count = step.micro_batches[work.micro_batch].size();
     const std::optional<record_chunk> chunk = work.chunk();
     std::vector<std::span<std::byte>> spans;
     if (!payloads_.none()) spans = work.payloads.spans(slab);
-    for (std::size_t k = 0; k < records.size(); ++k) {
+    std::size_t next = 0;
+    for (std::size_t k = 0, record = 0; k < records.size(); k = next, ++record) {
+      next = end_of_record(records, k);
       // The chunks of a record follow each other, so one builder goes through them.
       if (!chunk || chunk->index == 0) {
         record_digest_ = digest_builder();
-        if (!payloads_.none()) payload_digest_ = digest_payloads(work, spans, k, records.size());
+        if (!payloads_.none()) payload_digest_ = digest_payloads(work, spans, record, count);
       }
-      record_digest_.bytes(
-          std::as_bytes(std::span<const std::int32_t>(work.layout.token_span(slab, k))));
+      for (std::size_t segment = k; segment < next; ++segment) {
+        const std::span<const std::int32_t> tokens = work.layout.token_span(slab, segment);
+        record_digest_.bytes(std::as_bytes(tokens));
+        // Of one sequence the pack's digest has the length.
+        if (next - k > 1) record_digest_.number(tokens.size());
+      }
       if (!payloads_.none() && (!chunk || chunk->last())) record_digest_.digest(payload_digest_);
       step.record_digests[records[k]] = record_digest_.value();
     }
@@ -930,6 +1025,9 @@ class loader_state : public std::enable_shared_from_this<loader_state<Layout>> {
   std::vector<std::uint64_t> costs_;
   std::vector<std::uint64_t> lengths_;
   std::vector<record_id> ids_;
+  /// Of the step's records, where they may have several: all, and what is delivered.
+  segment_lists whole_segments_;
+  segment_lists segments_;
   /// Of payload p of record i of the step that is being planned, at p x records + i.
   std::vector<payload_shape> shapes_;
   std::vector<job> planned_;

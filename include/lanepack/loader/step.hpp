@@ -88,15 +88,17 @@ class leased_micro_batch : public layout_traits<Layout>::view {
  public:
   using view_type = typename layout_traits<Layout>::view;
 
-  /// The records, in the order of the segments or rows: indices into the step's `records()`.
+  /// The record of each segment or row: indices into the step's `records()`. A record of several
+  /// segments comes as often as it has segments, in a row.
   [[nodiscard]] std::span<const std::uint32_t> record_indices() const noexcept;
   /// (epoch, id) of one of the records.
-  /// @param segment  Below the number of records.
+  /// @param segment  Below the size of `record_indices()`.
   [[nodiscard]] record_ref record(std::size_t segment) const noexcept;
   /// Which part of its only record this micro-batch holds; nullopt where records are whole. The
   /// chunks of a record stand in consecutive micro-batches, first to last.
   [[nodiscard]] std::optional<record_chunk> chunk() const noexcept;
-  /// What the records carry beside their tokens; none where the source has no payloads. Of a record
+  /// What the records carry beside their tokens, a record after the other, however many segments
+  /// they have; none where the source has no payloads. Of a record
   /// that is cut, the first chunk has them.
   [[nodiscard]] const batch_payloads& payloads() const noexcept { return payloads_; }
   /// As `loaded_step::expected_loss_tokens`.

@@ -39,6 +39,10 @@ struct step_state {
   std::vector<std::uint64_t> tokens;
   std::vector<delivered_pack> packs;
   micro_batch_list micro_batches;
+  /// Where records may have several segments: the record of every segment, one micro-batch after
+  /// the other, and where each micro-batch begins; else empty.
+  std::vector<std::uint32_t> segment_records;
+  std::vector<std::size_t> first_segment;
   /// The chunks in the first micro-batches, where records are cut.
   std::vector<record_chunk> chunks;
   batch_counts planned;
@@ -52,6 +56,15 @@ struct step_state {
   std::vector<digest128> pack_digests;
   /// Micro-batches that the trainer has not taken; only its thread uses this.
   std::size_t remaining = 0;
+
+  /// The record of every segment of a micro-batch.
+  [[nodiscard]] std::span<const std::uint32_t> records_of_segments(
+      std::size_t micro_batch) const noexcept {
+    if (first_segment.empty()) return micro_batches[micro_batch];
+    return std::span(segment_records)
+        .subspan(first_segment[micro_batch],
+                 first_segment[micro_batch + 1] - first_segment[micro_batch]);
+  }
 
   /// What a micro-batch holds of its record where that is cut.
   [[nodiscard]] std::optional<record_chunk> chunk(std::size_t micro_batch) const noexcept {
@@ -85,7 +98,7 @@ struct filled_slot {
 
 template <class Layout>
 std::span<const std::uint32_t> leased_micro_batch<Layout>::record_indices() const noexcept {
-  return step_->micro_batches[index_];
+  return step_->records_of_segments(index_);
 }
 
 template <class Layout>

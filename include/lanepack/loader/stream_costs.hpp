@@ -19,12 +19,22 @@
 #include <lanepack/corpus/summary.hpp>
 #include <lanepack/cost/concept.hpp>
 #include <lanepack/loader/candidate_feed.hpp>
+#include <lanepack/loader/record_costs.hpp>
 #include <lanepack/loader/selection.hpp>
 #include <lanepack/packer/cost_distribution.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 namespace detail {
+
+/// Numbers `first`, `first` + 1, ... of `count` that lie evenly in [0, records).
+/// @pre  `count` is at most `records` and below 2^32.
+inline void spread_over(std::uint64_t records, std::uint64_t count, std::uint64_t first,
+                        std::span<record_id> out) noexcept {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = static_cast<record_id>(static_cast<uint128>(records) * (first + i) / count);
+  }
+}
 
 /// Costs of `count` records, the ids of which `ids_of(first, out)` writes for numbers from `first`
 /// on, as they are delivered.
@@ -36,6 +46,7 @@ template <class IdsOf>
   std::vector<record_id> ids;
   std::vector<record_shape> shapes;
   std::vector<std::uint64_t> costs;
+  record_costs_scratch segments;
   std::vector<cost_bucket> buckets;
   buckets.reserve(static_cast<std::size_t>(count));
   for (std::uint64_t first = 0; first < count; first += batch_records) {
@@ -46,7 +57,7 @@ template <class IdsOf>
     ids_of(first, std::span<record_id>(ids));
     source.shapes(ids, shapes);
     for (record_shape& shape : shapes) shape = selection.delivered(shape);
-    estimator.costs(shapes, costs);
+    record_costs(source, estimator, ids, shapes, costs, segments);
     for (std::size_t i = 0; i < batch; ++i) {
       buckets.push_back({.cost = costs[i], .tokens = shapes[i].tokens, .records = 1});
     }
@@ -58,7 +69,8 @@ template <class IdsOf>
 
 /// What the selected records of a corpus cost: exactly, from the index, up to 2^18 records; of a
 /// larger corpus from the summary's histogram, where lengths are exact below 4096 tokens and off by
-/// at most 1/2048 above, and vision patches are spread in proportion to tokens.
+/// at most 1/2048 above, and vision patches are spread in proportion to tokens. A histogram does
+/// not tell segments: where records may have several, 2^18 of a larger corpus stand for all.
 /// @pre         The selection holds a record.
 /// @throws      data_error where the index is corrupt.
 /// @complexity  At most 2^18 shapes, whatever the size of the corpus.
@@ -68,13 +80,14 @@ template <class IdsOf>
     const any_estimator& estimator) {
   constexpr std::uint64_t most_looked_up = std::uint64_t{1} << 18;
   const std::uint64_t records = selection.domain.size();
-  if (records > most_looked_up) {
+  if (records > most_looked_up && source.most_segments() == 1) {
     return std::make_shared<const cost_distribution>(cost_distribution::of_lengths(
         summary.histogram.buckets(), estimator, selection.limits, summary.patches));
   }
-  return detail::costs_of_ids(source, selection, estimator, records,
+  const std::uint64_t looked_up = std::min(records, most_looked_up);
+  return detail::costs_of_ids(source, selection, estimator, looked_up,
                               [&](std::uint64_t first, std::span<record_id> out) {
-                                for (std::size_t i = 0; i < out.size(); ++i) out[i] = first + i;
+                                detail::spread_over(records, looked_up, first, out);
                                 selection.domain.to_ids(out);
                               });
 }
@@ -82,9 +95,9 @@ template <class IdsOf>
 /// What the records of a mixture cost, each part by its weight.
 ///
 /// As `costs_of_corpus` for the parts that have a weight: from the index where they have up to 2^18
-/// records together, else from their histograms. 2^40 records are spread over the parts in
-/// proportion to their weights, and those of a part over its costs; the remainders of a part's
-/// costs are carried upwards.
+/// records together, else from their histograms, or from 2^18 of them where records may have
+/// several segments. 2^40 records are spread over the parts in proportion to their weights, and
+/// those of a part over its costs; the remainders of a part's costs are carried upwards.
 /// @param weights  By part, with a sum of at most 2^20; parts with a weight have records.
 /// @throws      data_error where the index is corrupt.
 /// @complexity  At most 2^18 shapes, or O(buckets of all histograms).
@@ -107,16 +120,20 @@ template <class IdsOf>
     const record_id first_id = source.parts()[i].first;
     const record_domain& domain = selection.parts[i].domain;
     const corpus_summary& of_part = summary.parts[i];
+    const bool looks_up = records <= most_looked_up || source.most_segments() != 1;
+    const std::uint64_t looked_up =
+        records <= most_looked_up
+            ? domain.size()
+            : std::min(domain.size(), std::max<std::uint64_t>(1, most_looked_up / weights.size()));
     const auto ids_of = [&](std::uint64_t first, std::span<record_id> out) {
-      for (std::size_t k = 0; k < out.size(); ++k) out[k] = first + k;
+      detail::spread_over(domain.size(), looked_up, first, out);
       domain.to_ids(out);
       for (record_id& id : out) id += first_id;
     };
     const std::shared_ptr<const cost_distribution> costs =
-        records <= most_looked_up
-            ? detail::costs_of_ids(source, selection, estimator, domain.size(), ids_of)
-            : std::make_shared<const cost_distribution>(cost_distribution::of_lengths(
-                  of_part.histogram.buckets(), estimator, selection.limits, of_part.patches));
+        looks_up ? detail::costs_of_ids(source, selection, estimator, looked_up, ids_of)
+                 : std::make_shared<const cost_distribution>(cost_distribution::of_lengths(
+                       of_part.histogram.buckets(), estimator, selection.limits, of_part.patches));
     const uint128 share = static_cast<uint128>(weights[i]) * (all_records / sum);
     std::uint64_t seen = 0;
     std::uint64_t spread = 0;
