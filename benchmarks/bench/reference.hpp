@@ -130,11 +130,11 @@ class reference_process {
 /// the note says so.
 inline void add_reference(comparison& out, const std::vector<std::string>& work) {
   const auto process = std::make_shared<reference_process>(work);
-  if (process->package().empty()) {
-    out.note += (out.note.empty() ? "" : "; ") + process->problem();
-    return;
-  }
-  out.variants.push_back({.name = process->package(),
+  const std::string package = process->package();
+  if (!out.note.empty()) out.note += "; ";
+  out.note += package.empty() ? process->problem() : package;
+  if (package.empty()) return;
+  out.variants.push_back({.name = package.substr(0, package.find(' ')),
                           .run = [process] { return process->run(); },
                           .own_time = [process] { return process->spent(); }});
 }

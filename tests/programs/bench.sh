@@ -13,6 +13,8 @@ if "$bench" --quick --filter sampler 2>&1 | grep -q 'built without NDEBUG'; then
 fi
 expect 2 'filter: found' "$bench" --filter no-such-benchmark
 expect 0 'loader/lengths=8000' "$bench" --quick --folder .
+# With the package or without it.
+expect 0 'megatron-core' "$bench" --quick --references --filter sampler/mixture/parts=4/stride=1
 [ -z "$(find . -name 'lanepack-bench-*')" ] || fail "corpora were left behind"
 
 "$bench" --quick --json --filter sampler/permutation,-10^9 >found.json
