@@ -31,6 +31,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const lanepack::record_shape shape = loaded->shape(record);
     fuzz_check(shape.tokens == 0 ? shape.loss_tokens == 0 : shape.loss_tokens < shape.tokens,
                "the first token is not predicted");
+    lanepack::segment_lists segments;
+    loaded->segments(record, segments);
+    std::uint64_t tokens = 0;
+    for (const std::uint64_t length : segments[0]) {
+      fuzz_check(length != 0, "a segment has tokens");
+      tokens += length;
+    }
+    fuzz_check(tokens == shape.tokens, "segments have all tokens");
+    fuzz_check(segments[0].size() <= loaded->most_segments(), "and no more than said");
   }
   for (lanepack::record_id input = 0; input <= loaded->inputs(); ++input) {
     fuzz_check(loaded->state_before(input).replay <= input, "a state does not reach back too far");

@@ -15,6 +15,7 @@
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/progress.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/input.hpp>
 #include <lanepack/pipeline/pipeline.hpp>
@@ -25,8 +26,9 @@ namespace lanepack::inline LANEPACK_ABI {
 /// How many records each input of a pipeline becomes, and their shapes: what turns a pipeline into
 /// a corpus of known size, in which any record can be read without those before it.
 ///
-/// 8 bytes an input and 8 a record in memory, for a pipeline with a memory 4 bytes and 8 a word of
-/// its state more an input; in a file one to four bytes each.
+/// 8 bytes an input and 8 a record in memory, 16 more and 4 a segment for a record of several, for
+/// a pipeline with a memory 4 bytes and 8 a word of its state more an input; in a file one to four
+/// bytes each.
 /// @thread_safety  Const members may be called by any number of threads.
 class count_index {
  public:
@@ -50,6 +52,11 @@ class count_index {
     const packed_shape& packed = shapes_[static_cast<std::size_t>(record)];
     return {.tokens = packed.tokens, .loss_tokens = packed.loss_tokens, .patches = 0};
   }
+  /// The most segments of a record, at least 1.
+  [[nodiscard]] std::uint64_t most_segments() const noexcept { return most_segments_; }
+  /// Adds the segments of a record below `records()`.
+  /// @complexity  O(segments + log records).
+  void segments(record_id record, segment_lists& out) const;
   /// The state of the stage with a memory before an input, at most `inputs()`; empty for a pipeline
   /// without one.
   [[nodiscard]] stage_state state_before(record_id input) const {
@@ -89,6 +96,11 @@ class count_index {
 
   std::vector<record_id> first_;
   std::vector<packed_shape> shapes_;
+  /// Records of several segments, ascending, where the segments of each begin, and their tokens.
+  std::vector<record_id> segmented_;
+  std::vector<std::uint64_t> first_segment_;
+  std::vector<std::uint32_t> segment_tokens_;
+  std::uint64_t most_segments_ = 1;
   std::vector<std::uint32_t> replay_;
   std::vector<std::uint64_t> words_;
   std::uint64_t words_a_state_ = 0;
@@ -108,6 +120,9 @@ class count_index_builder {
   /// @throws state_error  The state has another number of words than those before, more than 16,
   ///                      or reaches back further than 2^32 inputs.
   void add(const stage_state& before, std::span<const record_shape> shapes);
+  /// As above, with the segments of each record, together as many tokens as its shape has.
+  void add(const stage_state& before, std::span<const record_shape> shapes,
+           const segment_lists& segments);
   /// @pre  It was given every input, and what is behind the last.
   [[nodiscard]] count_index build();
 

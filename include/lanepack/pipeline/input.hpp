@@ -19,6 +19,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/document.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/pipeline/sample.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
@@ -89,6 +90,7 @@ class pipeline_input {
                       .loss_mask = out[i].loss_mask};
         }
         value.read(std::span<const record_read>(reads));
+        if constexpr (segmented_source<Source>) add_segments(ids, out);
       }
     }
     void sizes(std::span<const record_id> ids, std::span<std::uint64_t> out) const override {
@@ -104,6 +106,23 @@ class pipeline_input {
     }
     [[nodiscard]] digest128 fingerprint() const override { return value.fingerprint(); }
     [[nodiscard]] std::string describe() const override { return value.describe(); }
+
+    void add_segments(std::span<const record_id> ids, std::span<sample> out) const {
+      if (value.most_segments() == 1) return;
+      segment_lists lists;
+      value.segments(ids, lists);
+      for (std::size_t i = 0; i < ids.size(); ++i) {
+        if (lists[i].size() < 2) continue;
+        out[i].segments.assign(lists[i].begin(), lists[i].end());
+        detail::fill_loss_mask(out[i]);
+        std::size_t first = 0;
+        for (const std::uint64_t tokens : lists[i]) {
+          if (first != 0) out[i].loss_mask[first] = 0;
+          first += static_cast<std::size_t>(tokens);
+        }
+      }
+    }
+
     Source value;
   };
 

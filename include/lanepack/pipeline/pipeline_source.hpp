@@ -8,12 +8,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/pipeline/count_index.hpp>
 #include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/input.hpp>
@@ -37,7 +37,7 @@ struct pipeline_source_options {
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;
 };
 
-/// The records that a pipeline makes of a corpus; a `record_source`. Copies share everything.
+/// The records that a pipeline makes of a corpus; a `segmented_source`. Copies share everything.
 ///
 /// Its ids number the records in the order of the inputs. All shapes are known from the index, so
 /// every policy, rule and mixture works as over a corpus of tokens. A read runs the stages on the
@@ -64,16 +64,17 @@ class pipeline_source {
   [[nodiscard]] std::string describe() const;
 
   [[nodiscard]] const count_index& index() const noexcept;
-  /// Tokens of each of the record's segments; one number where it is one segment.
-  /// @complexity  As reading the record.
-  /// @throws      as `read`.
-  [[nodiscard]] std::vector<std::uint64_t> segments(record_id id) const;
+  /// Of the index.
+  [[nodiscard]] std::uint64_t most_segments() const;
+  /// As `segmented_source` says.
+  /// @throws state_error  An id is not in the corpus.
+  void segments(std::span<const record_id> ids, segment_lists& out) const;
 
  private:
   std::shared_ptr<detail::pipeline_source_state> state_;
 };
 
-static_assert(record_source<pipeline_source>);
+static_assert(segmented_source<pipeline_source>);
 
 }  // namespace lanepack::inline LANEPACK_ABI
 

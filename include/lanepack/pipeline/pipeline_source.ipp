@@ -3,6 +3,7 @@
 /// @file
 /// The bodies of the functions in pipeline_source.hpp.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,17 +52,6 @@ class pipeline_source_state final : public made_records {
 
   [[nodiscard]] const count_index& index() const noexcept { return index_; }
 
-  [[nodiscard]] std::vector<std::uint64_t> segments(record_id id) {
-    const record_id input = index_.input_of(id);
-    std::vector<std::uint64_t> found;
-    visit({&input, 1}, [&](std::size_t, const std::vector<sample>& samples) {
-      const sample& record = samples[static_cast<std::size_t>(place_of(id, input))];
-      found = record.segments;
-      if (found.empty()) found.push_back(record.tokens.size());
-    });
-    return found;
-  }
-
   [[nodiscard]] std::string describe() const {
     return "pipeline: " + std::to_string(index_.records()) + " records by " +
            runner().stages.describe() + " of " + runner().corpus;
@@ -90,7 +80,15 @@ class pipeline_source_state final : public made_records {
     if (samples.size() != count) {
       fail(std::to_string(samples.size()) + " records", std::to_string(count));
     }
+    segment_lists found_segments;
+    segment_lists expected_segments;
     for (std::size_t i = 0; i < samples.size(); ++i) {
+      add_segments(samples[i], found_segments);
+      index_.segments(first + i, expected_segments);
+      if (!std::ranges::equal(found_segments[i], expected_segments[i])) {
+        fail("a record of " + std::to_string(found_segments[i].size()) + " segments",
+             std::to_string(expected_segments[i].size()) + " of other lengths");
+      }
       const record_shape found = shape_of(samples[i]);
       const record_shape expected = index_.shape(first + i);
       if (found == expected) continue;
@@ -145,9 +143,16 @@ LANEPACK_FUNCTION const count_index& pipeline_source::index() const noexcept {
   return state_->index();
 }
 
-LANEPACK_FUNCTION std::vector<std::uint64_t> pipeline_source::segments(record_id id) const {
-  detail::check_record(id, size());
-  return state_->segments(id);
+LANEPACK_FUNCTION std::uint64_t pipeline_source::most_segments() const {
+  return index().most_segments();
+}
+
+LANEPACK_FUNCTION void pipeline_source::segments(std::span<const record_id> ids,
+                                                 segment_lists& out) const {
+  for (const record_id id : ids) {
+    detail::check_record(id, size());
+    index().segments(id, out);
+  }
 }
 
 }  // namespace lanepack::inline LANEPACK_ABI

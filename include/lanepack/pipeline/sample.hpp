@@ -12,6 +12,7 @@
 
 #include <lanepack/core/config.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/segments.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
@@ -26,8 +27,8 @@ struct sample {
   std::vector<std::int32_t> tokens;
   /// Empty where every token is to be predicted; else 1 or 0 for each token, as in `record_read`.
   std::vector<std::uint8_t> loss_mask;
-  /// Tokens of each of several segments that travel as one record, in order; empty where there is
-  /// but one.
+  /// Tokens of each of several segments that travel as one record, in order, each at least 1; empty
+  /// where there is but one. The first token of each but the first has loss mask 0.
   std::vector<std::uint64_t> segments;
 };
 
@@ -45,6 +46,16 @@ struct sample {
 }
 
 namespace detail {
+
+/// Adds the segments of a sample.
+inline void add_segments(const sample& from, segment_lists& out) {
+  if (!from.segments.empty()) {
+    out.add(from.segments);
+    return;
+  }
+  const std::uint64_t tokens = from.tokens.size();
+  out.add({&tokens, tokens == 0 ? std::size_t{0} : std::size_t{1}});
+}
 
 /// Bytes that a sample takes in memory, nearly.
 [[nodiscard]] inline std::size_t bytes_of(const sample& from) noexcept {
@@ -91,6 +102,17 @@ inline void fill_loss_mask(sample& to) {
   if (!from.segments.empty() && sum != tokens) {
     return "found segments of " + std::to_string(sum) + " tokens together, expected " +
            std::to_string(tokens);
+  }
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < from.segments.size(); ++i) {
+    if (from.segments[i] == 0) {
+      return "found no token in segment " + std::to_string(i) + ", expected at least 1";
+    }
+    if (i != 0 && (from.loss_mask.empty() || from.loss_mask[first] != 0)) {
+      return "found loss mask 1 at the first token of segment " + std::to_string(i) +
+             ", expected 0: nothing in front of it belongs to it";
+    }
+    first += static_cast<std::size_t>(from.segments[i]);
   }
   return std::nullopt;
 }

@@ -229,8 +229,8 @@ inline void join_segments(sample& to, const sample& from) {
 /// chosen and the rejected answer of a pair, the rollouts of a prompt in one line.
 ///
 /// The record counts once, is never cut by `split` and is always in one pack and one micro-batch.
-/// It is one sequence of tokens to the layouts: `pipeline_source::segments` tells where the
-/// segments end. Samples without tokens leave no segment.
+/// Each segment is a sequence of its own to attention, as `segmented_source` says. Samples without
+/// tokens leave no segment.
 class group {
  public:
   void apply(std::vector<sample>& samples) const {

@@ -13,6 +13,7 @@
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/input.hpp>
@@ -37,6 +38,8 @@ struct unindexed_pipeline_options {
   std::uint64_t memory_bytes = std::uint64_t{64} << 20;
   /// Whether some record may have tokens that are not to be predicted.
   bool has_loss_mask = true;
+  /// Whether some record may be several segments, as `group` makes them.
+  bool has_segments = false;
 };
 
 /// The records that a pipeline makes of a corpus, as they are needed; a `record_source` whose
@@ -70,13 +73,18 @@ class unindexed_pipeline {
   /// Of the input's and the pipeline's.
   [[nodiscard]] digest128 fingerprint() const;
   [[nodiscard]] std::string describe() const;
+  /// 2^64 - 1 where the options say that there are some, else 1.
+  [[nodiscard]] std::uint64_t most_segments() const;
+  /// Runs the stages; as `segmented_source` says.
+  /// @throws  as `shapes`.
+  void segments(std::span<const record_id> ids, segment_lists& out) const;
   [[nodiscard]] const unindexed_records* unindexed() const noexcept;
 
  private:
   std::shared_ptr<detail::unindexed_pipeline_state> state_;
 };
 
-static_assert(record_source<unindexed_pipeline>);
+static_assert(segmented_source<unindexed_pipeline>);
 
 }  // namespace lanepack::inline LANEPACK_ABI
 

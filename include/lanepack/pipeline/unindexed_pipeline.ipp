@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/pipeline/made_records.hpp>
 #include <lanepack/pipeline/sample.hpp>
@@ -32,7 +34,9 @@ class unindexed_pipeline_state final : public unindexed_records {
  public:
   unindexed_pipeline_state(const pipeline_input& input, const pipeline& stages,
                            const unindexed_pipeline_options& options)
-      : made_(checked(input, stages), stages, options), has_loss_mask_(options.has_loss_mask) {
+      : made_(checked(input, stages), stages, options),
+        has_loss_mask_(options.has_loss_mask),
+        has_segments_(options.has_segments) {
     digest_builder digest;
     digest.text("pipeline without index 1");
     digest.digest(input.fingerprint());
@@ -46,7 +50,11 @@ class unindexed_pipeline_state final : public unindexed_records {
     made_.expand(inputs, out);
   }
   void read(std::span<const record_read> reads) const { made_.read(reads); }
+  void segments(std::span<const record_id> ids, segment_lists& out) const {
+    made_.segments(ids, out);
+  }
   [[nodiscard]] bool has_loss_mask() const noexcept { return has_loss_mask_; }
+  [[nodiscard]] bool has_segments() const noexcept { return has_segments_; }
   [[nodiscard]] const digest128& fingerprint() const noexcept { return fingerprint_; }
   [[nodiscard]] std::string describe() const { return made_.describe(); }
 
@@ -55,8 +63,8 @@ class unindexed_pipeline_state final : public unindexed_records {
    public:
     records(const pipeline_input& input, const pipeline& stages,
             const unindexed_pipeline_options& options)
-        : made_records(input, stages, options.executor, options.cache_bytes, options.memory_bytes) {
-    }
+        : made_records(input, stages, options.executor, options.cache_bytes, options.memory_bytes),
+          has_segments_(options.has_segments) {}
 
     [[nodiscard]] const pipeline_input& from() const noexcept { return runner().input; }
     [[nodiscard]] std::string describe() const {
@@ -78,6 +86,24 @@ class unindexed_pipeline_state final : public unindexed_records {
       }
     }
 
+    void segments(std::span<const record_id> ids, segment_lists& out) {
+      std::vector<record_id> each(ids.begin(), ids.end());
+      for (record_id& id : each) id = input_of(id);
+      std::sort(each.begin(), each.end());
+      each.erase(std::unique(each.begin(), each.end()), each.end());
+      std::vector<segment_lists> lists(each.size());
+      visit(each, [&](std::size_t i, const std::vector<sample>& samples) {
+        for (const sample& made : samples) add_segments(made, lists[i]);
+      });
+      for (const record_id id : ids) {
+        const auto at = std::lower_bound(each.begin(), each.end(), input_of(id)) - each.begin();
+        const segment_lists& of_input = lists[static_cast<std::size_t>(at)];
+        const std::uint64_t place = place_of(id, input_of(id));
+        if (place >= of_input.size()) throw_no_such_record(id, from().size() << record_bits);
+        out.add(of_input[static_cast<std::size_t>(place)]);
+      }
+    }
+
    private:
     [[nodiscard]] record_id input_of(record_id record) const override {
       return record >> record_bits;
@@ -87,12 +113,20 @@ class unindexed_pipeline_state final : public unindexed_records {
     }
     [[nodiscard]] stage_state state_before(record_id) const override { return {}; }
     void check(record_id input, const std::vector<sample>& samples) const override {
+      const auto several = [](const sample& made) { return made.segments.size() > 1; };
+      if (!has_segments_ && std::any_of(samples.begin(), samples.end(), several)) {
+        throw_data_error({.path = runner().corpus, .byte_offset = {}, .record = input, .line = {}},
+                         "the pipeline made a record of several segments of it, expected one "
+                         "unless unindexed_pipeline_options::has_segments is set");
+      }
       if (samples.size() <= most_records) return;
       throw_data_error({.path = runner().corpus, .byte_offset = {}, .record = input, .line = {}},
                        "the pipeline made " + std::to_string(samples.size()) +
                            " records of it, expected at most " + std::to_string(most_records) +
                            " without a count index");
     }
+
+    bool has_segments_;
   };
 
   static const pipeline_input& checked(const pipeline_input& input, const pipeline& stages) {
@@ -111,6 +145,7 @@ class unindexed_pipeline_state final : public unindexed_records {
   /// Only its cache changes.
   mutable records made_;
   bool has_loss_mask_;
+  bool has_segments_;
   digest128 fingerprint_;
 };
 
@@ -154,6 +189,16 @@ LANEPACK_FUNCTION digest128 unindexed_pipeline::fingerprint() const {
 
 LANEPACK_FUNCTION std::string unindexed_pipeline::describe() const {
   return state_->describe();
+}
+
+LANEPACK_FUNCTION std::uint64_t unindexed_pipeline::most_segments() const {
+  return state_->has_segments() ? std::numeric_limits<std::uint64_t>::max() : 1;
+}
+
+LANEPACK_FUNCTION void unindexed_pipeline::segments(std::span<const record_id> ids,
+                                                    segment_lists& out) const {
+  for (const record_id id : ids) detail::check_record(id, size());
+  state_->segments(ids, out);
 }
 
 LANEPACK_FUNCTION const unindexed_records* unindexed_pipeline::unindexed() const noexcept {

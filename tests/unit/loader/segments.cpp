@@ -13,8 +13,14 @@
 #include <lanepack/cost/quadratic.hpp>
 #include <lanepack/loader/loader.hpp>
 #include <lanepack/loader/statistics.hpp>
+#include <lanepack/pipeline/count_index.hpp>
+#include <lanepack/pipeline/pipeline_source.hpp>
+#include <lanepack/pipeline/stages.hpp>
+#include <lanepack/pipeline/unindexed_pipeline.hpp>
+#include <lanepack/tokenizer/byte_level.hpp>
 
 #include "support/catch.hpp"
+#include "support/documents.hpp"
 #include "support/gen.hpp"
 #include "support/segments.hpp"
 
@@ -97,6 +103,20 @@ void check(const MicroBatch& of, const lists& expected, std::uint64_t multiple,
   REQUIRE(of.counts().loss_tokens == loss_tokens);
   REQUIRE(of.total_tokens() <= 256);
 }
+
+/// Cuts every sample into halves, as the chosen and the rejected answer of a line would be.
+struct halves {
+  void apply(std::vector<sample>& samples) const {
+    std::vector<sample> parts;
+    for (const sample& each : samples) {
+      const auto middle = each.tokens.begin() + static_cast<std::ptrdiff_t>(each.tokens.size() / 2);
+      parts.emplace_back().tokens.assign(each.tokens.begin(), middle);
+      parts.emplace_back().tokens.assign(middle, each.tokens.end());
+    }
+    samples = std::move(parts);
+  }
+  [[nodiscard]] std::string describe() const { return "halves"; }
+};
 
 }  // namespace
 
@@ -186,6 +206,42 @@ TEST_CASE("loader: a record with a bad segment is masked as a whole", "[loader]"
   }
   REQUIRE(segments == 3);
   REQUIRE(loading.statistics().masked_records == 1);
+}
+
+TEST_CASE("loader: pairs that a pipeline makes, with an index and without", "[loader]") {
+  gen random(9);
+  const lanepack_test::memory_documents texts(lanepack_test::random_texts(random, 80, 5));
+  const pipeline stages({tokenize(byte_level_tokenizer(), {.begin = 256}), halves(), group()});
+  loader_options options = options_of();
+  options.plan.rule = epoch_end::continue_epochs;
+  options.plan.steps = 6;
+  const any_source indexed = pipeline_source(texts, stages, make_count_index(texts, stages));
+  REQUIRE(indexed.most_segments() == 2);
+  const any_source unindexed = unindexed_pipeline(texts, stages, {.has_segments = true});
+  for (const any_source& source : {indexed, unindexed}) {
+    loader loading(source, {0, 1}, options);
+    std::uint64_t pairs = 0;
+    for (auto&& step : loading) {
+      for (auto&& micro_batch : step) {
+        const std::span<const std::uint32_t> records = micro_batch.record_indices();
+        REQUIRE(micro_batch.segments() == records.size());
+        for (std::size_t i = 0; i < records.size(); ++i) {
+          const auto first = static_cast<std::size_t>(micro_batch.cu_seqlens()[i]);
+          // A text begins with 256, its other half does not.
+          const bool second = i != 0 && records[i - 1] == records[i];
+          REQUIRE((micro_batch.tokens()[first] == 256) == !second);
+          REQUIRE(micro_batch.position_ids()[first] == 0);
+          if (!second) continue;
+          REQUIRE(micro_batch.loss_mask()[first - 1] == 0);
+          ++pairs;
+        }
+      }
+    }
+    REQUIRE(pairs > 60);
+  }
+  const any_source undeclared = unindexed_pipeline(texts, stages);
+  REQUIRE_THROWS_WITH(loader(undeclared, {0, 1}, options),
+                      ContainsSubstring("several segments") && ContainsSubstring("has_segments"));
 }
 
 TEST_CASE("loader: options that do not go with segments are refused", "[loader]") {

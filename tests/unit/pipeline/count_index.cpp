@@ -49,6 +49,26 @@ TEST_CASE("count index: how many records of which shape an input becomes", "[pip
   REQUIRE(index.state_before(2) == stage_state{});
 }
 
+TEST_CASE("count index: segments are kept, in a file too", "[pipeline]") {
+  const pipeline stages({bytes, group_consecutive({.samples = 3})});
+  const count_index index =
+      make_count_index(memory_documents({"aaaa", "b", "cc", "ddd", "", "e", "f"}), stages);
+  REQUIRE(index.records() == 2);
+  REQUIRE(index.most_segments() == 3);
+  segment_lists lists;
+  for (record_id id = 0; id < 2; ++id) index.segments(id, lists);
+  REQUIRE(std::ranges::equal(lists[0], std::vector<std::uint64_t>{4, 1, 2}));
+  REQUIRE(std::ranges::equal(lists[1], std::vector<std::uint64_t>{3, 1, 1}));
+  REQUIRE(index.shape(0) == record_shape{7, 4, 0});
+  const lanepack_test::scratch_dir dir;
+  REQUIRE(index.save(dir.path("index")));
+  REQUIRE(count_index::load(dir.path("index")) == index);
+  // The same shapes in other segments are another corpus.
+  const pipeline others({bytes, group_consecutive({.samples = 4})});
+  REQUIRE(make_count_index(memory_documents({"aaaa", "b", "cc", "ddd", "", "e", "f"}), others)
+              .fingerprint() != index.fingerprint());
+}
+
 TEST_CASE("count index: the state before each input of a stage with a memory", "[pipeline]") {
   const pipeline stages({bytes, concatenate_and_cut({.tokens = 4, .keep_rest = true})});
   const count_index index =

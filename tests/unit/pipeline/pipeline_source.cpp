@@ -134,8 +134,19 @@ TEST_CASE("pipeline source: segments of a group", "[pipeline]") {
   const pipeline_source source =
       made(memory_documents({"aaaa", "bb"}), pipeline({bytes, split({.tokens = 3}), group()}));
   REQUIRE(source.size() == 2);
-  REQUIRE(source.segments(0) == std::vector<std::uint64_t>{3, 1});
-  REQUIRE(source.segments(1) == std::vector<std::uint64_t>{2});
+  REQUIRE(source.most_segments() == 2);
+  segment_lists lists;
+  const std::vector<record_id> ids{1, 0};
+  source.segments(ids, lists);
+  REQUIRE(std::ranges::equal(lists[0], std::vector<std::uint64_t>{2}));
+  REQUIRE(std::ranges::equal(lists[1], std::vector<std::uint64_t>{3, 1}));
+  // An input to another pipeline, which keeps them apart.
+  const pipeline_source again = made(source, pipeline({split({.tokens = 2})}));
+  REQUIRE(again.size() == 2);
+  lists.clear();
+  again.segments(ids, lists);
+  REQUIRE(std::ranges::equal(lists[1], std::vector<std::uint64_t>{3, 1}));
+  REQUIRE(again.index().shape(0) == record_shape{4, 2, 0});
 }
 
 TEST_CASE("pipeline source: an index of something else is refused", "[pipeline]") {
