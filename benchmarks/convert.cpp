@@ -1,13 +1,15 @@
-// lanepack-convert: text and JSON Lines to a Megatron-LM corpus, with a loss mask where there is
-// one to be had.
+// lanepack-convert: text, JSON Lines and MDS to a Megatron-LM corpus, with a loss mask where there
+// is one to be had.
 
 #include <CLI/CLI.hpp>
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -40,11 +42,36 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, const std::strin
       ->default_str(chosen);
 }
 
+/// Adds an option whose value is one of the token types that Megatron-LM has.
+CLI::Option* add_token_type(CLI::App& app, const std::string& name, const std::string& help,
+                            std::function<void(lanepack::token_type)> take) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [take = std::move(take)](const std::string& text) {
+            take(*lanepack::parse_token_type(text));
+          },
+          help)
+      ->check(
+          [](const std::string& text) {
+            const auto type = lanepack::parse_token_type(text);
+            // Megatron-LM has no code for the unsigned types beyond.
+            const bool known =
+                type && type != lanepack::token_type::u32 && type != lanepack::token_type::u64;
+            return known ? std::string()
+                         : "found " + lanepack::detail::quoted(text) +
+                               ", expected u8, i8, u16, i16, i32 or i64";
+          },
+          "")
+      ->type_name("TYPE");
+}
+
 void add_input_options(CLI::App& app, convert_options& options) {
   constexpr const char* group = "Input";
   add_choice<input_format>(app, "--format", "Format of the files; auto goes by their names",
                            {{"auto", input_format::automatic},
                             {"jsonl", input_format::jsonl},
+                            {"mds", input_format::mds},
                             {"text", input_format::text}},
                            options.format)
       ->group(group);
@@ -60,19 +87,30 @@ void add_input_options(CLI::App& app, convert_options& options) {
                                   options.unit)
       ->group(group);
   add_choice<line_content>(app, "--content",
-                           "What a line of JSON Lines holds; auto goes by the first",
+                           "What a line of JSON Lines or a sample of MDS holds; auto goes by the "
+                           "first line, or by the columns",
                            {{"auto", line_content::automatic},
                             {"chat", line_content::chat},
                             {"text", line_content::text},
                             {"tokens", line_content::tokens}},
                            options.content)
       ->group(group);
-  app.add_option("--text-field,--json-keys", options.text_field, "Key of a line's text")
+  app.add_option("--text-field,--json-keys", options.text_field,
+                 "Key of a line's text, or column of a sample's")
       ->type_name("KEY")
       ->group(group);
-  app.add_option("--token-key", options.token_key,
-                 "Key of a line's token array (default input_ids or tokens)")
+  app.add_option(
+         "--token-key", options.token_key,
+         "Key of a line's token array, or column of a sample's (default input_ids or tokens)")
       ->type_name("KEY")
+      ->group(group);
+  add_token_type(app, "--bytes-type", "MDS: type of the tokens in a column of bytes",
+                 [&options](lanepack::token_type type) { options.bytes_type = type; })
+      ->default_str("i64")
+      ->group(group);
+  app.add_option("--loss-mask-column", options.mask_column,
+                 "MDS: column with 0 or 1 for each token")
+      ->type_name("COLUMN")
       ->group(group);
   add_choice<lanepack::chat_shape>(app, "--shape", "How a line holds a chat; auto goes by its keys",
                                    {{"alpaca", lanepack::chat_shape::alpaca},
@@ -122,22 +160,9 @@ void add_token_options(CLI::App& app, convert_options& options) {
                              {"truncate", long_document::truncate}},
                             options.when_long)
       ->group(group);
-  app.add_option_function<std::string>(
-         "--dtype",
-         [&options](const std::string& name) { options.type = lanepack::parse_token_type(name); },
-         "Type of the tokens (default u16 for vocabularies below 65500, else i32)")
-      ->check(
-          [](const std::string& name) {
-            const auto type = lanepack::parse_token_type(name);
-            // Megatron-LM has no code for the unsigned types beyond.
-            const bool known =
-                type && type != lanepack::token_type::u32 && type != lanepack::token_type::u64;
-            return known ? std::string()
-                         : "found " + lanepack::detail::quoted(name) +
-                               ", expected u8, i8, u16, i16, i32 or i64";
-          },
-          "")
-      ->type_name("TYPE")
+  add_token_type(app, "--dtype",
+                 "Type of the tokens (default u16 for vocabularies below 65500, else i32)",
+                 [&options](lanepack::token_type type) { options.type = type; })
       ->group(group);
 }
 
@@ -194,7 +219,8 @@ void add_chat_options(CLI::App& app, convert_options& options) {
 
 void add_options(command_line& line, convert_options& options) {
   line.describe(
-      "Turns text files and JSON Lines of texts, token arrays or conversations into a Megatron-LM "
+      "Turns text files, and JSON Lines or MDS datasets of texts, token arrays or conversations, "
+      "into a Megatron-LM "
       "corpus: OUTPUT.bin and OUTPUT.idx, and for conversations a loss mask in "
       "OUTPUT_loss_mask.bin, its .idx and OUTPUT_loss_tokens.u32. The result is the same for any "
       "number of threads. A conversion that was broken off, in whatever way, goes on where it was "
@@ -202,7 +228,7 @@ void add_options(command_line& line, convert_options& options) {
       line.name() +
           " chats.jsonl -o train --tokenizer tokenizer.json --template chatml --max-tokens 8192");
   CLI::App& app = line.app();
-  app.add_option("INPUT", options.inputs, "Files, or folders with files")
+  app.add_option("INPUT", options.inputs, "Files, folders with files, or folders of MDS datasets")
       ->required()
       ->type_name("")
       ->default_str("");

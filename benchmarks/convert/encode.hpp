@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,7 +82,7 @@ inline std::int32_t find_eot(const lanepack::any_tokenizer& tokenizer, const std
 
 /// What lines of JSON Lines hold, judged by one of them.
 struct line_kind {
-  line_content content = line_content::text;
+  document_kind kind = document_kind::text_line;
   /// For tokens: whether the line marks which are targets.
   bool has_mask = false;
 };
@@ -89,30 +90,30 @@ struct line_kind {
 /// @throws lanepack::data_error  It is none of the known kinds, or of more than one.
 inline line_kind judge_line(std::string_view line, const lanepack::data_location& where,
                             const convert_options& options) {
-  std::vector<line_content> fitting;
+  std::vector<document_kind> fitting;
   std::string why;
   lanepack::text_line_parser text(options.text_field);
   lanepack::token_line_parser tokens({.token_key = options.token_key, .targets = {}});
   lanepack::chat_line_parser chat(options.shape);
   line_kind kind;
   if (text.parse(line)) {
-    fitting.push_back(line_content::text);
+    fitting.push_back(document_kind::text_line);
   } else {
     why += "\n--content text: " + text.fault().what;
   }
   if (tokens.parse(line)) {
-    fitting.push_back(line_content::tokens);
+    fitting.push_back(document_kind::token_line);
     kind.has_mask = tokens.marks_targets();
   } else {
     why += "\n--content tokens: " + tokens.fault().what;
   }
   if (chat.parse(line)) {
-    fitting.push_back(line_content::chat);
+    fitting.push_back(document_kind::chat_line);
   } else {
     why += "\n--content chat: " + chat.fault().what;
   }
   if (fitting.size() == 1) {
-    kind.content = fitting[0];
+    kind.kind = fitting[0];
     return kind;
   }
   if (fitting.empty()) {
@@ -149,8 +150,9 @@ struct convert_counts {
 
 /// What every thread needs to know to turn documents into tokens.
 struct encode_plan {
-  /// `automatic` stands for documents that are text themselves.
-  line_content content = line_content::automatic;
+  document_kind kind = document_kind::text;
+  /// Whether `token_bytes` have a loss mask.
+  bool has_mask = false;
   bool writes_mask = false;
   lanepack::token_type type = lanepack::token_type::i32;
   std::optional<lanepack::any_tokenizer> tokenizer;
@@ -174,26 +176,29 @@ class document_encoder {
   void encode(std::string_view document) {
     tokens_.clear();
     mask_.clear();
-    switch (plan_.content) {
-      case line_content::automatic:
+    switch (plan_.kind) {
+      case document_kind::text:
         plan_.tokenizer->encode(document, tokens_);
         break;
-      case line_content::text:
+      case document_kind::text_line:
         if (!text_.parse(document)) fail(text_.fault());
         plan_.tokenizer->encode(text_.text(), tokens_);
         break;
-      case line_content::tokens:
+      case document_kind::token_line:
         encode_tokens(document);
         break;
-      case line_content::chat:
+      case document_kind::chat_line:
         if (!chat_.parse(document)) fail(chat_.fault());
         plan_.chat->encode(chat_.value(), tokens_, mask_);
+        break;
+      case document_kind::token_bytes:
+        take_tokens(document);
         break;
     }
     if (plan_.eot) {
       // In a conversation the end of the document is nobody's turn.
       const bool is_target =
-          plan_.content != line_content::chat || options_.chat.loss == lanepack::chat_loss::all;
+          plan_.kind != document_kind::chat_line || options_.chat.loss == lanepack::chat_loss::all;
       mask_.resize(tokens_.size(), 1);
       mask_.push_back(is_target ? 1 : 0);
       tokens_.push_back(*plan_.eot);
@@ -216,6 +221,16 @@ class document_encoder {
   [[noreturn]] static void fail(const lanepack::token_line_fault& fault) {
     throw lanepack::data_error({.path = {}, .byte_offset = fault.offset, .record = {}, .line = {}},
                                fault.what);
+  }
+
+  void take_tokens(std::string_view document) {
+    tokens_.resize(document.size() / (sizeof(std::int32_t) + (plan_.has_mask ? 1 : 0)));
+    if (tokens_.empty()) return;
+    const std::size_t bytes = tokens_.size() * sizeof(std::int32_t);
+    std::memcpy(tokens_.data(), document.data(), bytes);
+    if (!plan_.has_mask) return;
+    mask_.resize(tokens_.size());
+    std::memcpy(mask_.data(), document.data() + bytes, mask_.size());
   }
 
   void encode_tokens(std::string_view document) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -155,6 +156,42 @@ class ranges_input final : public convert_input {
   std::uint64_t bytes_ = 0;
 };
 
+/// Several inputs, one after the other.
+class joined_input final : public convert_input {
+ public:
+  /// @param inputs  At least one.
+  explicit joined_input(std::vector<std::unique_ptr<convert_input>> inputs)
+      : inputs_(std::move(inputs)) {
+    for (const std::unique_ptr<convert_input>& input : inputs_) {
+      firsts_.push_back(parts_);
+      parts_ += input->parts();
+      bytes_ += input->bytes();
+    }
+  }
+
+  [[nodiscard]] std::uint64_t parts() const override { return parts_; }
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] nlohmann::ordered_json identity() const override {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const std::unique_ptr<convert_input>& input : inputs_) {
+      for (const nlohmann::ordered_json& entry : input->identity()) all.push_back(entry);
+    }
+    return all;
+  }
+  part_read read(std::uint64_t part, const document_sink& sink) const override {
+    // Of inputs without parts the last of those that begin at the same number has some.
+    const auto next = std::upper_bound(firsts_.begin(), firsts_.end(), part);
+    const auto input = static_cast<std::size_t>(next - firsts_.begin()) - 1;
+    return inputs_[input]->read(part - firsts_[input], sink);
+  }
+
+ private:
+  std::vector<std::unique_ptr<convert_input>> inputs_;
+  std::vector<std::uint64_t> firsts_;
+  std::uint64_t parts_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
 /// Documents of any `document_source`.
 template <lanepack::document_source Source>
 class source_input final : public convert_input {
@@ -195,9 +232,17 @@ class source_input final : public convert_input {
     std::vector<lanepack::record_id> ids;
     for (std::uint64_t id = firsts_[part]; id < last; ++id) ids.push_back(id);
     std::vector<std::string> documents(ids.size());
-    source_.read(ids, documents);
+    bool together = true;
+    try {
+      source_.read(ids, documents);
+    } catch (const lanepack::file_changed&) {
+      throw;
+    } catch (const lanepack::data_error&) {
+      together = false;
+    }
     part_read done;
     for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!together && !read_alone(ids[i], documents[i], sink)) continue;
       done.bytes += documents[i].size();
       sink.take(documents[i], {.path = name_, .byte_offset = {}, .record = ids[i], .line = {}});
       documents[i] = {};
@@ -214,6 +259,21 @@ class source_input final : public convert_input {
   }
 
  private:
+  /// Reads one document; false where it is bad.
+  bool read_alone(lanepack::record_id id, std::string& document, const document_sink& sink) const {
+    try {
+      source_.read({&id, 1}, {&document, 1});
+      return true;
+    } catch (const lanepack::file_changed&) {
+      throw;
+    } catch (const lanepack::data_error& fault) {
+      // Its location leads the message of an error.
+      const std::string before = lanepack::data_error(fault.where(), "").what();
+      sink.refuse(fault.where(), std::string(fault.what()).substr(before.size()));
+      return false;
+    }
+  }
+
   Source source_;
   std::string name_;
   nlohmann::ordered_json identity_;

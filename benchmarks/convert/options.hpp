@@ -19,10 +19,22 @@
 namespace lanepack_programs {
 
 /// What kind of files the input is.
-enum class input_format { automatic, jsonl, text };
+enum class input_format { automatic, jsonl, mds, text };
 
 /// What a line of JSON Lines holds.
 enum class line_content { automatic, text, tokens, chat };
+
+/// What a document is once it was taken out of its file.
+enum class document_kind {
+  /// The text itself.
+  text,
+  /// JSON Lines: an object with a text, with token arrays, with a conversation.
+  text_line,
+  token_line,
+  chat_line,
+  /// Token ids of 4 bytes and perhaps a loss mask behind them.
+  token_bytes,
+};
 
 /// What becomes of a document that is longer than it may be.
 enum class long_document { truncate, skip, split };
@@ -38,6 +50,10 @@ struct convert_options {
   line_content content = line_content::automatic;
   std::string text_field = "text";
   std::string token_key;
+  /// Of an MDS column of bytes.
+  lanepack::token_type bytes_type = lanepack::token_type::i64;
+  /// MDS column of a loss mask, or empty.
+  std::string mask_column;
   lanepack::chat_shape shape = lanepack::chat_shape::automatic;
   std::uint64_t max_document_bytes = std::uint64_t{1} << 30;
 

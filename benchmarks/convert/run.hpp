@@ -27,6 +27,7 @@
 
 #include "convert/encode.hpp"
 #include "convert/input.hpp"
+#include "convert/mds_input.hpp"
 #include "convert/options.hpp"
 #include "convert/ordered.hpp"
 #include "convert/output.hpp"
@@ -50,7 +51,7 @@ struct convert_report {
   double seconds = 0;
 };
 
-/// The files of the input, in order, and whether they are JSON Lines.
+/// The files of the input in order, or its MDS datasets, and which of them they are.
 class input_files {
  public:
   explicit input_files(const convert_options& options) {
@@ -60,19 +61,26 @@ class input_files {
                          [&](const char* ending) { return name.ends_with(ending); });
     };
     for (const std::string& input : options.inputs) {
-      const bool is_json = options.format == input_format::automatic
-                               ? is_json_name(input)
-                               : options.format == input_format::jsonl;
-      if (!paths_.empty() && is_json != is_jsonl_) {
+      input_format found = options.format;
+      if (found == input_format::automatic) {
+        found = is_mds_dataset(input) ? input_format::mds
+                : is_json_name(input) ? input_format::jsonl
+                                      : input_format::text;
+      }
+      if (!paths_.empty() && found != format_) {
         lanepack::detail::throw_invalid_option(
             "INPUT",
             lanepack::detail::quoted(input) + " beside " +
                 lanepack::detail::quoted(options.inputs[0]),
-            "JSON Lines or text, but not both: --format says which");
+            "JSON Lines, text or MDS, but not two of them: --format says which");
       }
-      is_jsonl_ = is_json;
+      format_ = found;
+      if (found == input_format::mds) {
+        paths_.push_back(input);
+        continue;
+      }
       std::vector<std::string> endings = options.endings;
-      if (endings.empty() && is_json)
+      if (endings.empty() && found == input_format::jsonl)
         endings.assign(std::begin(json_endings), std::end(json_endings));
       for (std::string& path : lanepack::list_files(input, endings)) {
         for (const char* packed : {".gz", ".zst", ".xz", ".bz2"}) {
@@ -87,11 +95,12 @@ class input_files {
   }
 
   [[nodiscard]] const std::vector<std::string>& paths() const noexcept { return paths_; }
-  [[nodiscard]] bool is_jsonl() const noexcept { return is_jsonl_; }
+  [[nodiscard]] input_format format() const noexcept { return format_; }
+  [[nodiscard]] bool is_jsonl() const noexcept { return format_ == input_format::jsonl; }
 
  private:
   std::vector<std::string> paths_;
-  bool is_jsonl_ = false;
+  input_format format_ = input_format::text;
 };
 
 /// Thrown to leave a part whose first bad line was found.
@@ -118,7 +127,7 @@ class converter {
     report.prefix = output.prefix();
     report.type = plan_.type;
     report.has_loss_mask = plan_.writes_mask;
-    report.files = files.paths().size();
+    report.files = input->identity().size();
     report.input_bytes = progress.input_bytes;
     report.counts = progress.counts;
     report.problems = progress.problems;
@@ -143,7 +152,19 @@ class converter {
 
   static constexpr std::size_t most_problems = 20;
 
-  [[nodiscard]] std::unique_ptr<convert_input> open_input(const input_files& files) const {
+  [[nodiscard]] std::unique_ptr<convert_input> open_input(const input_files& files) {
+    if (files.format() == input_format::mds) {
+      plan_.kind = judge_columns(lanepack::read_mds_index(files.paths().front()), options_);
+      std::vector<std::unique_ptr<convert_input>> inputs;
+      for (const std::string& path : files.paths()) {
+        inputs.push_back(open_mds_input(path, plan_.kind, options_));
+      }
+      return std::make_unique<joined_input>(std::move(inputs));
+    }
+    if (!options_.mask_column.empty()) {
+      lanepack::detail::throw_invalid_option("--loss-mask-column", "input that is no MDS dataset",
+                                             "--format mds");
+    }
     const lanepack::text_unit unit = files.is_jsonl() ? lanepack::text_unit::line : options_.unit;
     if (unit != lanepack::text_unit::file) {
       return std::make_unique<ranges_input>(files.paths(), unit, options_.part_bytes,
@@ -183,26 +204,37 @@ class converter {
 
   void make_plan(const input_files& files, const convert_input& input) {
     bool has_mask = false;
-    if (!files.is_jsonl() && options_.content != line_content::automatic) {
+    if (files.format() == input_format::mds) {
+      has_mask = !options_.mask_column.empty();
+      plan_.has_mask = has_mask;
+      if (has_mask && plan_.kind != document_kind::token_bytes) {
+        lanepack::detail::throw_invalid_option("--loss-mask-column", "samples that are no tokens",
+                                               "--content tokens");
+      }
+    } else if (!files.is_jsonl() && options_.content != line_content::automatic) {
       lanepack::detail::throw_invalid_option("--content", "input that is text",
-                                             "JSON Lines: --format jsonl");
+                                             "JSON Lines or MDS: --format jsonl or mds");
     }
     if (files.is_jsonl()) {
-      plan_.content = options_.content;
-      const bool is_tokens = plan_.content == line_content::tokens;
-      if (plan_.content == line_content::automatic || (is_tokens && !options_.loss_mask)) {
+      const bool is_tokens = options_.content == line_content::tokens;
+      plan_.kind = is_tokens                                ? document_kind::token_line
+                   : options_.content == line_content::chat ? document_kind::chat_line
+                                                            : document_kind::text_line;
+      if (options_.content == line_content::automatic || (is_tokens && !options_.loss_mask)) {
         const line_kind kind = first_line(input);
-        if (plan_.content == line_content::automatic) plan_.content = kind.content;
-        has_mask = kind.has_mask && plan_.content == line_content::tokens;
+        if (options_.content == line_content::automatic) plan_.kind = kind.kind;
+        has_mask = kind.has_mask && plan_.kind == document_kind::token_line;
       }
     }
-    const bool is_chat = plan_.content == line_content::chat;
+    const bool is_chat = plan_.kind == document_kind::chat_line;
+    const bool is_tokens =
+        plan_.kind == document_kind::token_line || plan_.kind == document_kind::token_bytes;
     if (options_.has_template && !is_chat) {
       lanepack::detail::throw_invalid_option("--template", "input that is no chat",
                                              "JSON Lines of conversations");
     }
     plan_.writes_mask = options_.loss_mask.value_or(is_chat || has_mask);
-    if (plan_.content != line_content::tokens || !options_.tokenizer.empty()) {
+    if (!is_tokens || !options_.tokenizer.empty()) {
       if (options_.tokenizer.empty()) {
         lanepack::detail::throw_invalid_option("--tokenizer", "nothing",
                                                "bytes or the path of a tokenizer");
@@ -226,8 +258,8 @@ class converter {
     }
     // Megatron-LM itself takes two bytes below this size of a vocabulary.
     constexpr std::uint64_t small_vocabulary = 65500;
-    const bool fits = plan_.tokenizer && plan_.content != line_content::tokens &&
-                      plan_.tokenizer->vocabulary_size() < small_vocabulary;
+    const bool fits =
+        plan_.tokenizer && !is_tokens && plan_.tokenizer->vocabulary_size() < small_vocabulary;
     plan_.type =
         options_.type.value_or(fits ? lanepack::token_type::u16 : lanepack::token_type::i32);
   }
@@ -236,15 +268,18 @@ class converter {
   [[nodiscard]] nlohmann::ordered_json description(const input_files& files,
                                                    const convert_input& input) const {
     nlohmann::ordered_json of;
-    constexpr const char* contents[] = {"documents", "text", "tokens", "chat"};
+    constexpr const char* contents[] = {"documents", "text", "tokens", "chat", "columns of tokens"};
+    constexpr const char* formats[] = {"auto", "jsonl", "mds", "text"};
     constexpr const char* units[] = {"file", "paragraph", "line"};
     constexpr const char* shapes[] = {"auto", "messages", "conversations", "alpaca"};
     constexpr const char* when_long[] = {"truncate", "skip", "split"};
-    of["--format"] = files.is_jsonl() ? "jsonl" : "text";
-    of["--content"] = contents[static_cast<std::size_t>(plan_.content)];
+    of["--format"] = formats[static_cast<std::size_t>(files.format())];
+    of["--content"] = contents[static_cast<std::size_t>(plan_.kind)];
     of["--unit"] = units[static_cast<std::size_t>(options_.unit)];
     of["--text-field"] = options_.text_field;
     of["--token-key"] = options_.token_key;
+    of["--bytes-type"] = lanepack::token_type_name(options_.bytes_type);
+    of["--loss-mask-column"] = options_.mask_column;
     of["--shape"] = shapes[static_cast<std::size_t>(options_.shape)];
     of["--tokenizer"] = options_.tokenizer == "bytes" ? "bytes" : "file";
     if (const auto digest = tokenizer_digest(options_.tokenizer)) of["--tokenizer"] = *digest;
