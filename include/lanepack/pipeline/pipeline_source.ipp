@@ -85,9 +85,11 @@ class pipeline_source_state final : public made_records {
     for (std::size_t i = 0; i < samples.size(); ++i) {
       add_segments(samples[i], found_segments);
       index_.segments(first + i, expected_segments);
-      if (!std::ranges::equal(found_segments[i], expected_segments[i])) {
-        fail("a record of " + std::to_string(found_segments[i].size()) + " segments",
-             std::to_string(expected_segments[i].size()) + " of other lengths");
+      const std::span<const std::uint64_t> made = found_segments[i];
+      const std::span<const std::uint64_t> indexed = expected_segments[i];
+      if (!std::equal(made.begin(), made.end(), indexed.begin(), indexed.end())) {
+        fail("a record of " + std::to_string(made.size()) + " segments",
+             std::to_string(indexed.size()) + " of other lengths");
       }
       const record_shape found = shape_of(samples[i]);
       const record_shape expected = index_.shape(first + i);
