@@ -232,10 +232,16 @@ void add_options(command_line& line, convert_options& options) {
       ->required()
       ->type_name("")
       ->default_str("");
-  app.add_option("-o,--output,--output-prefix", options.output, "Prefix of the corpus")
-      ->required()
-      ->type_name("OUTPUT")
-      ->default_str("");
+  CLI::Option* const output =
+      app.add_option("-o,--output,--output-prefix", options.output, "Prefix of the corpus")
+          ->type_name("OUTPUT")
+          ->default_str("");
+  app.add_option("--count-index", options.count_index,
+                 "Instead of a corpus, write the index with which a program makes the same records "
+                 "as it goes: open_count_index and text_stages, text_line_stages or "
+                 "chat_line_stages")
+      ->type_name("FILE")
+      ->excludes(output);
   add_number(app, "--threads,--workers", options.threads,
              "Threads that convert (default all processors)", {.least = 1, .most = 4096})
       ->type_name("N");
@@ -315,6 +321,32 @@ nlohmann::ordered_json to_json(const convert_report& done) {
   return out;
 }
 
+void print_report(const count_report& done) {
+  std::string text = (done.made ? "wrote      " : "found      ") + done.path + "\n";
+  text += "input      " + done.input + "\n";
+  text += "stages     " + done.stages + "\n";
+  text += "documents  " + with_commas(done.documents) + "\n";
+  text += "records    " + with_commas(done.records) + "\n";
+  text += "tokens     " + with_commas(done.tokens) + ", " + with_commas(done.loss_tokens) +
+          " of them to be predicted\n";
+  text += "time       " + fixed(done.seconds, 2) + " s\n";
+  print(text);
+}
+
+nlohmann::ordered_json to_json(const count_report& done) {
+  nlohmann::ordered_json out;
+  out["index"] = done.path;
+  out["made"] = done.made;
+  out["input"] = done.input;
+  out["stages"] = done.stages;
+  out["documents"] = done.documents;
+  out["records"] = done.records;
+  out["tokens"] = done.tokens;
+  out["loss_tokens"] = done.loss_tokens;
+  out["seconds"] = done.seconds;
+  return out;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -322,6 +354,19 @@ int main(int argc, char** argv) {
     convert_options options;
     add_options(line, options);
     line.parse();
+    if (options.output.empty() && options.count_index.empty()) {
+      lanepack::detail::throw_invalid_option("--output", "nothing",
+                                             "the prefix of the corpus, or --count-index");
+    }
+    if (!options.count_index.empty()) {
+      const count_report counted = converter(options).count();
+      if (options.json) {
+        print(json_text(to_json(counted), 2) + "\n");
+      } else {
+        print_report(counted);
+      }
+      return exit_code::ok;
+    }
     const convert_report done = converter(options).run();
     for (const std::string& problem : done.problems) {
       print_error(line.name(), problem + " (left out)");

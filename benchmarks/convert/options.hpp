@@ -41,8 +41,10 @@ enum class long_document { truncate, skip, split };
 
 struct convert_options {
   std::vector<std::string> inputs;
-  /// Prefix of the output, as given.
+  /// Prefix of the output, as given; empty where an index is wanted.
   std::string output;
+  /// File of an index to be made instead of a corpus, or empty.
+  std::string count_index;
 
   input_format format = input_format::automatic;
   std::vector<std::string> endings;

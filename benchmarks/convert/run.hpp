@@ -25,6 +25,7 @@
 #include <lanepack/corpus/text_documents.hpp>
 #include <lanepack/corpus/token_type.hpp>
 
+#include "convert/count.hpp"
 #include "convert/encode.hpp"
 #include "convert/input.hpp"
 #include "convert/mds_input.hpp"
@@ -110,6 +111,13 @@ struct part_given_up {};
 class converter {
  public:
   explicit converter(const convert_options& options) : options_(options) {}
+
+  /// Makes an index of what would be converted.
+  count_report count() {
+    const input_files files(options_);
+    make_plan(files, *open_input(files));
+    return make_index(options_, files.paths(), files.format(), plan_);
+  }
 
   convert_report run() {
     const auto start = std::chrono::steady_clock::now();

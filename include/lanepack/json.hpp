@@ -14,6 +14,7 @@
 #include <lanepack/json/object.hpp>
 #include <lanepack/json/open_corpus.hpp>
 #include <lanepack/json/run_state.hpp>
+#include <lanepack/json/stages.hpp>
 #include <lanepack/json/summary.hpp>
 #include <lanepack/json/text_line.hpp>
 #include <lanepack/json/token_line.hpp>

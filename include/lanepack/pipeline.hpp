@@ -15,5 +15,6 @@
 #include <lanepack/pipeline/sample_cache.hpp>
 #include <lanepack/pipeline/stage.hpp>
 #include <lanepack/pipeline/stages.hpp>
+#include <lanepack/pipeline/text_stages.hpp>
 #include <lanepack/pipeline/thread_pool.hpp>
 #include <lanepack/pipeline/unindexed_pipeline.hpp>

@@ -70,6 +70,18 @@ expect 0 'documents +2' "$convert" folder -o text --tokenizer bytes
 expect 0 'documents +3' "$convert" folder -o text --tokenizer bytes --unit paragraph
 expect 0 'documents +3' "$convert" folder -o text --tokenizer bytes --unit line --ending .txt
 
+# SentencePiece, where both its trainer and the component are there: the ids of its own program.
+if command -v spm_train >/dev/null; then
+  awk 'BEGIN { for (i = 0; i < 400; ++i) printf "line %d of a text, %d words and more\n", i, i * 7 % 31 }' >words.txt
+  spm_train --input=words.txt --model_prefix=words --vocab_size=90 >report.txt 2>&1 || fail "$(cat report.txt)"
+  if "$convert" words.txt --unit line -o words --tokenizer words.model >output.txt 2>&1; then
+    spm_encode --model=words.model --output_format=id <words.txt | tr '\n' ' ' | sed 's/ $//' >expected-ids.txt
+    [ "$(values_of words.bin 2)" = "$(cat expected-ids.txt)" ] || fail "other ids: $(values_of words.bin 2)"
+  else
+    grep -q 'built without SentencePiece' output.txt || fail "$(cat output.txt)"
+  fi
+fi
+
 # Tokens that are there already.
 printf '{"tokens": [5, 70000, 7], "labels": [-100, 70000, 7]}\n{"tokens": [1]}\n' >tokens.jsonl
 expect 0 'type i32, 2 of them' "$convert" tokens.jsonl -o tokens

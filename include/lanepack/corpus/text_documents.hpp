@@ -69,8 +69,9 @@ class text_documents {
                           const text_documents_options& options = {})
       : unit_(options.unit) {
     check(options);
+    if (!paths.empty()) name_ = paths.front();
+    if (paths.size() > 1) name_ += " and " + std::to_string(paths.size() - 1) + " more";
     for (const std::string& path : paths) {
-      name_ += (name_.empty() ? "" : ", ") + path;
       for (std::string& file : list_files(path, options.endings)) {
         files_.push_back({std::move(file), {}, 0});
       }
