@@ -189,6 +189,14 @@ void add_chat_options(CLI::App& app, convert_options& options) {
                          {"last", chat_loss::last_assistant}},
                         options.chat.loss)
       ->group(group);
+  add_choice<lanepack::chat_extras>(
+      app, "--chat-extras",
+      "Lists of tools and an assistant's reasoning, which no template here writes down: a bad "
+      "line, "
+      "or left out",
+      {{"ignore", lanepack::chat_extras::ignore}, {"refuse", lanepack::chat_extras::refuse}},
+      options.extras)
+      ->group(group);
   app.add_option_function<std::string>(
          "--default-system",
          [&options](const std::string& text) { options.chat.default_system = text; },

@@ -81,7 +81,8 @@ inline lanepack::pipeline stages_of(const convert_options& options, const encode
       return lanepack::pipeline(
           lanepack::text_line_stages(*plan.tokenizer, lengths, options.text_field));
     case document_kind::chat_line:
-      return lanepack::pipeline(lanepack::chat_line_stages(*plan.chat, lengths, options.shape));
+      return lanepack::pipeline(
+          lanepack::chat_line_stages(*plan.chat, lengths, options.shape, options.extras));
     default:
       return lanepack::pipeline(lanepack::text_stages(*plan.tokenizer, lengths));
   }

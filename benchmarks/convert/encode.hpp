@@ -94,7 +94,7 @@ inline line_kind judge_line(std::string_view line, const lanepack::data_location
   std::string why;
   lanepack::text_line_parser text(options.text_field);
   lanepack::token_line_parser tokens({.token_key = options.token_key, .targets = {}});
-  lanepack::chat_line_parser chat(options.shape);
+  lanepack::chat_line_parser chat(options.shape, options.extras);
   line_kind kind;
   if (text.parse(line)) {
     fitting.push_back(document_kind::text_line);
@@ -169,7 +169,7 @@ class document_encoder {
         plan_(plan),
         text_(options.text_field),
         tokens_line_({.token_key = options.token_key, .targets = {}}),
-        chat_(options.shape) {}
+        chat_(options.shape, options.extras) {}
 
   /// Replaces `tokens()` and `loss_mask()` by those of a document.
   /// @throws lanepack::data_error  With the byte of the document.

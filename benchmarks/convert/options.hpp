@@ -57,6 +57,7 @@ struct convert_options {
   /// MDS column of a loss mask, or empty.
   std::string mask_column;
   lanepack::chat_shape shape = lanepack::chat_shape::automatic;
+  lanepack::chat_extras extras = lanepack::chat_extras::refuse;
   std::uint64_t max_document_bytes = std::uint64_t{1} << 30;
 
   std::string tokenizer;

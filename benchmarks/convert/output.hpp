@@ -15,11 +15,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -231,6 +233,17 @@ class convert_output {
     for (const char* name : {"progress.json", "plan.json", "tokens.bin", "tokens.idx",
                              "lengths.u32", "loss_mask.bin", "loss_mask.idx", "loss_tokens.u32"}) {
       ::unlink(path_of(name).c_str());
+    }
+    remove_temporaries();
+  }
+
+  /// Removes what a process that was killed was about to rename; under the lock nobody else writes.
+  void remove_temporaries() {
+    std::error_code failed;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_, failed)) {
+      if (entry.path().filename().string().find(".json.tmp-") != std::string::npos) {
+        std::filesystem::remove(entry.path(), failed);
+      }
     }
   }
 

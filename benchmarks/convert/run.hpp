@@ -292,6 +292,7 @@ class converter {
     of["--tokenizer"] = options_.tokenizer == "bytes" ? "bytes" : "file";
     if (const auto digest = tokenizer_digest(options_.tokenizer)) of["--tokenizer"] = *digest;
     if (plan_.chat) {
+      of["--chat-extras"] = options_.extras == lanepack::chat_extras::ignore ? "ignore" : "refuse";
       of["--template"] = lanepack::to_string(options_.chat.format);
       of["--loss"] = lanepack::to_string(options_.chat.loss);
       of["--default-system"] = options_.chat.default_system

@@ -70,6 +70,11 @@ expect 0 'documents +2' "$convert" folder -o text --tokenizer bytes
 expect 0 'documents +3' "$convert" folder -o text --tokenizer bytes --unit paragraph
 expect 0 'documents +3' "$convert" folder -o text --tokenizer bytes --unit line --ending .txt
 
+printf '{"messages": [{"role": "user", "content": "a"}], "tools": [{"name": "f"}]}\n' >tools.jsonl
+expect 3 'tools.jsonl, line 1, byte 58: tools: found something' "$convert" tools.jsonl -o bad --tokenizer bytes \
+  --template plain --content chat
+expect 0 'documents +1' "$convert" tools.jsonl -o tools --tokenizer bytes --template plain --chat-extras ignore
+
 # SentencePiece, where both its trainer and the component are there: the ids of its own program.
 if command -v spm_train >/dev/null; then
   awk 'BEGIN { for (i = 0; i < 400; ++i) printf "line %d of a text, %d words and more\n", i, i * 7 % 31 }' >words.txt
@@ -199,8 +204,10 @@ until [ -e killed.partial/progress.json ]; do sleep 0.01; done
 expect 1 'killed.partial: another process is converting to killed' many killed --part-bytes 512
 kill -9 $process
 wait $process && fail "the conversion was over before it was killed"
+echo >killed.partial/progress.json.tmp-1-2  # as a process leaves it that was killed while it saved
 expect 0 'of them before' many killed --part-bytes 512
 same whole killed
+[ ! -e killed.partial ] || fail "killed.partial was left behind"
 
 # A device that is full: an error, no output, and what was done is not lost.
 rm killed.*

@@ -33,6 +33,15 @@ enum class chat_shape : std::uint8_t {
   alpaca,
 };
 
+/// What becomes of a line with parts that `chat_template` does not write down: a list of tools, or
+/// what an assistant thought before it answered.
+enum class chat_extras : std::uint8_t {
+  /// It is a fault: the model would learn to call tools that it was never told of.
+  refuse,
+  /// They are left out.
+  ignore,
+};
+
 /// Reads lines of JSON Lines files with a conversation each, in one of three shapes:
 ///
 /// - `{"messages": [{"role": "user", "content": "..."}, ...]}`. A content is a string, an array of
@@ -46,12 +55,16 @@ enum class chat_shape : std::uint8_t {
 /// A `system` at the top is the first message of a conversation that does not begin with one. Roles
 /// of the first two shapes: `system` and `developer`; `user` and `human`; `assistant`, `gpt` and
 /// `function_call`; `tool`, `function`, `observation` and `ipython`. A key with a null counts as
-/// absent, all other keys are checked to be JSON and ignored, among them `tools`.
+/// absent. `tools` and `functions` of a line and `reasoning_content`, `reasoning` and `thinking` of
+/// a message are `chat_extras` unless they are empty; all other keys are checked to be JSON and
+/// ignored.
 /// @complexity  O(bytes of the line).
 /// @thread_safety  None: one thread per object.
 class chat_line_parser {
  public:
-  explicit chat_line_parser(chat_shape shape = chat_shape::automatic) : shape_(shape) {}
+  explicit chat_line_parser(chat_shape shape = chat_shape::automatic,
+                            chat_extras extras = chat_extras::refuse)
+      : shape_(shape), extras_(extras) {}
 
   /// Reads one line, with or without its end. Returns false and sets `fault()` if it is not JSON or
   /// not such an object.
@@ -78,10 +91,13 @@ class chat_line_parser {
     input,
     output,
     system,
-    history
+    history,
+    tools,
+    functions
   };
-  static constexpr std::array<std::string_view, 7> keys = {
-      "messages", "conversations", "instruction", "input", "output", "system", "history"};
+  static constexpr std::array<std::string_view, 9> keys = {
+      "messages", "conversations", "instruction", "input",    "output",
+      "system",   "history",       "tools",       "functions"};
 
   /// Where the values of known keys lie in the line.
   using places = std::array<std::size_t, keys.size()>;
@@ -129,12 +145,27 @@ class chat_line_parser {
         })) {
       return false;
     }
+    for (const key_number each : {tools, functions}) {
+      if (!check_extra(reader, std::string(keys[each]), found[each])) return false;
+    }
     std::optional<key_number> shape;
     if (!choose(reader, found, shape)) return false;
     if (*shape == instruction ? !read_alpaca(reader, found) : !read_list(reader, found, *shape)) {
       return false;
     }
     return add_system(reader, found);
+  }
+
+  /// Fails where there is something that no template writes down.
+  /// @param offset  Of its value, or `absent`.
+  bool check_extra(reader_type& reader, const std::string& name, std::size_t offset) const {
+    if (offset == absent || extras_ == chat_extras::ignore) return true;
+    const std::string_view text = reader.cursor().text();
+    const char last = text[offset] == '[' ? ']' : text[offset] == '{' ? '}' : '"';
+    if (text[text.find_first_not_of(" \t\r\n", offset + 1)] == last) return true;
+    return reader.fail_at(offset, name +
+                                      ": found something that no template here writes down, "
+                                      "expected nothing, or that it is to be ignored");
   }
 
   bool choose(reader_type& reader, const places& found, std::optional<key_number>& chosen) const {
@@ -232,13 +263,17 @@ class chat_line_parser {
 
   bool read_message(reader_type& reader, const std::string& name, key_number shape) {
     // Some files have the keys of one shape in the list of the other.
-    enum : std::size_t { role, from, content, said, calls, function_call, weight };
-    constexpr std::array<std::string_view, 7> wanted = {
-        "role", "from", "content", "value", "tool_calls", "function_call", "weight"};
+    enum : std::size_t { role, from, content, said, calls, function_call, weight, reasoning };
+    constexpr std::array<std::string_view, 10> wanted = {
+        "role",   "from",      "content",           "value",   "tool_calls", "function_call",
+        "weight", "reasoning", "reasoning_content", "thinking"};
     std::array<std::size_t, wanted.size()> found;
     const std::size_t start = reader.cursor().position();
     if (!members(reader, name, wanted, found)) return false;
     const std::size_t end = reader.cursor().position();
+    for (std::size_t key = reasoning; key < wanted.size(); ++key) {
+      if (!check_extra(reader, name + "." + std::string(wanted[key]), found[key])) return false;
+    }
     const auto has = [&](std::size_t key) {
       if (found[key] != absent) reader.cursor().seek(found[key]);
       return found[key] != absent;
@@ -386,6 +421,7 @@ class chat_line_parser {
   }
 
   chat_shape shape_;
+  chat_extras extras_;
   conversation conversation_;
   token_line_fault fault_;
 };
@@ -398,8 +434,9 @@ class chat_line_parser {
 inline void encode_chat_line(std::string_view line, const chat_encoder& encoder,
                              std::vector<std::int32_t>& tokens,
                              std::vector<std::uint8_t>& loss_mask,
-                             chat_shape shape = chat_shape::automatic) {
-  chat_line_parser parser(shape);
+                             chat_shape shape = chat_shape::automatic,
+                             chat_extras extras = chat_extras::refuse) {
+  chat_line_parser parser(shape, extras);
   if (!parser.parse(line)) {
     detail::throw_data_error(
         {.path = {}, .byte_offset = parser.fault().offset, .record = {}, .line = {}},

@@ -55,8 +55,9 @@ class chat_of_lines {
  public:
   /// @param end  Token behind each conversation; it is a target only where everything is.
   explicit chat_of_lines(chat_encoder encoder, chat_shape shape = chat_shape::automatic,
-                         std::optional<std::int32_t> end = std::nullopt)
-      : encoder_(std::move(encoder)), shape_(shape), end_(end) {
+                         std::optional<std::int32_t> end = std::nullopt,
+                         chat_extras extras = chat_extras::refuse)
+      : encoder_(std::move(encoder)), shape_(shape), end_(end), extras_(extras) {
     if (end && *end < 0) {
       detail::throw_invalid_option("chat_of_lines", std::to_string(*end), "an id of at least 0");
     }
@@ -68,7 +69,7 @@ class chat_of_lines {
     for (sample& each : samples) {
       each.tokens.clear();
       each.loss_mask.clear();
-      encode_chat_line(each.text, encoder_, each.tokens, each.loss_mask, shape_);
+      encode_chat_line(each.text, encoder_, each.tokens, each.loss_mask, shape_, extras_);
       if (end_) {
         each.tokens.push_back(*end_);
         each.loss_mask.push_back(encoder_.options().loss == chat_loss::all ? 1 : 0);
@@ -86,7 +87,8 @@ class chat_of_lines {
            ", system prefix " + detail::quoted(options.system_prefix) +
            (options.begin_of_text ? "" : ", no begin of text") + ", end of turn " +
            detail::quoted(options.end_of_turn) + ", end " +
-           (end_ ? std::to_string(*end_) : std::string("none")) + ", " +
+           (end_ ? std::to_string(*end_) : std::string("none")) +
+           (extras_ == chat_extras::ignore ? ", extras ignored, " : ", ") +
            tokenize(encoder_.tokenizer()).describe() + ")";
   }
 
@@ -94,6 +96,7 @@ class chat_of_lines {
   chat_encoder encoder_;
   chat_shape shape_;
   std::optional<std::int32_t> end_;
+  chat_extras extras_;
 };
 
 static_assert(stateless_stage<text_of_lines> && stateless_stage<chat_of_lines>);
@@ -115,9 +118,9 @@ static_assert(stateless_stage<text_of_lines> && stateless_stage<chat_of_lines>);
 /// @throws  as `text_stages`.
 [[nodiscard]] inline std::vector<any_stage> chat_line_stages(
     chat_encoder encoder, const text_stage_options& options = {},
-    chat_shape shape = chat_shape::automatic) {
+    chat_shape shape = chat_shape::automatic, chat_extras extras = chat_extras::refuse) {
   std::vector<any_stage> stages;
-  stages.emplace_back(chat_of_lines(std::move(encoder), shape, options.end));
+  stages.emplace_back(chat_of_lines(std::move(encoder), shape, options.end, extras));
   for (any_stage& each : length_stages(options)) stages.push_back(std::move(each));
   return stages;
 }

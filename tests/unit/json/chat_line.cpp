@@ -131,6 +131,26 @@ TEST_CASE("chat_line_parser: what is wrong is named", "[chat_line]") {
         "byte 34: malformed JSON: found '}', expected true, false or null");
 }
 
+TEST_CASE("chat_line_parser: tools and reasoning are no part of a template", "[chat_line]") {
+  const std::string tools =
+      R"({"messages": [{"role": "user", "content": "a"}], "tools": [{"name": "f"}]})";
+  CHECK(fault_of(tools) ==
+        "byte 58: tools: found something that no template here writes down, expected nothing, or "
+        "that it is to be ignored");
+  CHECK(fault_of(R"({"messages": [{"role": "user", "content": "a", "thinking": "t"}]})")
+            .starts_with("byte 59: messages[0].thinking: found something"));
+  CHECK(fault_of(R"({"conversations": [{"from": "gpt", "value": "a"}], "tools": "[{}]"})")
+            .starts_with("byte 60: tools: found something"));
+  for (const std::string empty : {"null", "[]", "[ ]", "{}", R"("")"}) {
+    CHECK(parsed(R"({"messages": [{"role": "user", "content": "a", "reasoning_content": )" + empty +
+                 R"(}], "tools": )" + empty + R"(, "functions": )" + empty + "}") ==
+          conversation{{said(chat_role::user, "a")}});
+  }
+  chat_line_parser ignoring(chat_shape::automatic, chat_extras::ignore);
+  REQUIRE(ignoring.parse(tools));
+  CHECK(ignoring.value() == conversation{{said(chat_role::user, "a")}});
+}
+
 TEST_CASE("encode_chat_line: a line to tokens and a loss mask", "[chat_line]") {
   chat_options options;
   options.format = chat_template::plain;
