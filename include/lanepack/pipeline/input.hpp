@@ -19,13 +19,16 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
 #include <lanepack/corpus/document.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/segments.hpp>
 #include <lanepack/pipeline/sample.hpp>
 
 namespace lanepack::inline LANEPACK_ABI {
 
 /// Shared ownership of a `document_source`, whose documents become samples with text, or of a
-/// `record_source`, whose records become samples with tokens and loss mask.
+/// `record_source`, whose records become samples with tokens and loss mask. Payloads, where the
+/// source has any, do not travel through the stages: they stay where they are until they are read,
+/// and belong to the first record that an input becomes.
 /// @thread_safety  Const members may be called by any number of threads.
 class pipeline_input {
  public:
@@ -47,6 +50,20 @@ class pipeline_input {
   }
   [[nodiscard]] digest128 fingerprint() const { return self_->fingerprint(); }
   [[nodiscard]] std::string describe() const { return self_->describe(); }
+  /// As `payload_source` says; empty for a source without payloads.
+  [[nodiscard]] std::span<const std::string> payload_names() const {
+    return self_->payload_names();
+  }
+  void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                      std::span<payload_shape> out) const {
+    self_->payload_shapes(payload, ids, out);
+  }
+  void read_payloads(std::span<const payload_read> reads) const { self_->read_payloads(reads); }
+  [[nodiscard]] record_payload_bytes largest_payload() const { return self_->largest_payload(); }
+  /// Writes the vision patches of each input.
+  void patches(std::span<const record_id> ids, std::span<std::uint64_t> out) const {
+    self_->patches(ids, out);
+  }
 
  private:
   struct interface {
@@ -59,6 +76,12 @@ class pipeline_input {
     virtual void sizes(std::span<const record_id> ids, std::span<std::uint64_t> out) const = 0;
     [[nodiscard]] virtual digest128 fingerprint() const = 0;
     [[nodiscard]] virtual std::string describe() const = 0;
+    [[nodiscard]] virtual std::span<const std::string> payload_names() const = 0;
+    virtual void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                                std::span<payload_shape> out) const = 0;
+    virtual void read_payloads(std::span<const payload_read> reads) const = 0;
+    [[nodiscard]] virtual record_payload_bytes largest_payload() const = 0;
+    virtual void patches(std::span<const record_id> ids, std::span<std::uint64_t> out) const = 0;
   };
 
   template <class Source>
@@ -106,6 +129,44 @@ class pipeline_input {
     }
     [[nodiscard]] digest128 fingerprint() const override { return value.fingerprint(); }
     [[nodiscard]] std::string describe() const override { return value.describe(); }
+
+    [[nodiscard]] std::span<const std::string> payload_names() const override {
+      if constexpr (payload_source<Source>) {
+        return value.payload_names();
+      } else {
+        return {};
+      }
+    }
+    void payload_shapes(std::size_t payload, [[maybe_unused]] std::span<const record_id> ids,
+                        [[maybe_unused]] std::span<payload_shape> out) const override {
+      if constexpr (payload_source<Source>) {
+        value.payload_shapes(payload, ids, out);
+      } else {
+        detail::check_payload(payload, 0);
+      }
+    }
+    void read_payloads(std::span<const payload_read> reads) const override {
+      if constexpr (payload_source<Source>) {
+        value.read_payloads(reads);
+      } else if (!reads.empty()) {
+        detail::check_payload(reads.front().payload, 0);
+      }
+    }
+    [[nodiscard]] record_payload_bytes largest_payload() const override {
+      if constexpr (payload_source<Source>) {
+        return value.largest_payload();
+      } else {
+        return {};
+      }
+    }
+    void patches(std::span<const record_id> ids, std::span<std::uint64_t> out) const override {
+      std::fill(out.begin(), out.end(), std::uint64_t{0});
+      if constexpr (record_source<Source>) {
+        std::vector<record_shape> shapes(ids.size());
+        value.shapes(ids, std::span(shapes));
+        for (std::size_t i = 0; i < ids.size(); ++i) out[i] = shapes[i].patches;
+      }
+    }
 
     void add_segments(std::span<const record_id> ids, std::span<sample> out) const {
       if (value.most_segments() == 1) return;

@@ -17,6 +17,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/pipeline/executor.hpp>
 #include <lanepack/pipeline/made_records.hpp>
 #include <lanepack/pipeline/sample.hpp>
@@ -106,6 +107,57 @@ LANEPACK_FUNCTION void made_records::read(std::span<const record_read> reads) {
       copy_record(samples[static_cast<std::size_t>(place)], to);
     }
   });
+}
+
+LANEPACK_FUNCTION void made_records::first_records(std::span<const record_id> ids,
+                                                   std::vector<record_id>& inputs,
+                                                   std::vector<std::size_t>& places) const {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const record_id input = input_of(ids[i]);
+    if (place_of(ids[i], input) != 0) continue;
+    inputs.push_back(input);
+    places.push_back(i);
+  }
+}
+
+LANEPACK_FUNCTION void made_records::payload_shapes(std::size_t payload,
+                                                    std::span<const record_id> ids,
+                                                    std::span<payload_shape> out) const {
+  LANEPACK_ASSERT(ids.size() == out.size());
+  check_payload(payload, payload_names().size());
+  std::vector<record_id> inputs;
+  std::vector<std::size_t> places;
+  first_records(ids, inputs, places);
+  std::vector<payload_shape> found(inputs.size());
+  runner_.input.payload_shapes(payload, inputs, found);
+  std::fill(out.begin(), out.end(), payload_shape());
+  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = found[i];
+}
+
+LANEPACK_FUNCTION void made_records::read_payloads(std::span<const payload_read> reads) const {
+  std::vector<payload_read> of_inputs;
+  for (const payload_read& each : reads) {
+    check_payload(each.payload, payload_names().size());
+    const record_id input = input_of(each.id);
+    if (place_of(each.id, input) != 0) {
+      check_payload_read(each, 0);
+      continue;
+    }
+    of_inputs.push_back(each);
+    of_inputs.back().id = input;
+  }
+  runner_.input.read_payloads(of_inputs);
+}
+
+LANEPACK_FUNCTION void made_records::add_patches(std::span<const record_id> ids,
+                                                 std::span<record_shape> out) const {
+  if (payload_names().empty()) return;
+  std::vector<record_id> inputs;
+  std::vector<std::size_t> places;
+  first_records(ids, inputs, places);
+  std::vector<std::uint64_t> patches(inputs.size());
+  runner_.input.patches(inputs, patches);
+  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]].patches = patches[i];
 }
 
 }  // namespace detail

@@ -18,6 +18,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/pipeline/count_index.hpp>
 #include <lanepack/pipeline/input.hpp>
 #include <lanepack/pipeline/made_records.hpp>
@@ -126,6 +127,29 @@ LANEPACK_FUNCTION void pipeline_source::shapes(std::span<const record_id> ids,
     detail::check_record(ids[i], size());
     out[i] = index().shape(ids[i]);
   }
+  state_->add_patches(ids, out);
+}
+
+LANEPACK_FUNCTION std::span<const std::string> pipeline_source::payload_names() const {
+  return state_->payload_names();
+}
+
+LANEPACK_FUNCTION void pipeline_source::payload_shapes(std::size_t payload,
+                                                       std::span<const record_id> ids,
+                                                       std::span<payload_shape> out) const {
+  for (const record_id id : ids) detail::check_record(id, size());
+  state_->payload_shapes(payload, ids, out);
+}
+
+LANEPACK_FUNCTION void pipeline_source::read_payloads(std::span<const payload_read> reads) const {
+  for (const payload_read& each : reads) detail::check_record(each.id, size());
+  state_->read_payloads(reads);
+}
+
+LANEPACK_FUNCTION record_payload_bytes pipeline_source::largest_payload() const {
+  record_payload_bytes largest = state_->largest_payload();
+  if (largest.bytes != 0) largest.id = index().first_record(largest.id);
+  return largest;
 }
 
 LANEPACK_FUNCTION void pipeline_source::read(std::span<const record_read> reads) const {

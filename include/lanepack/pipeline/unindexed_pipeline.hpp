@@ -13,6 +13,7 @@
 #include <lanepack/core/digest.hpp>
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/pipeline/executor.hpp>
@@ -78,13 +79,20 @@ class unindexed_pipeline {
   /// Runs the stages; as `segmented_source` says.
   /// @throws  as `shapes`.
   void segments(std::span<const record_id> ids, segment_lists& out) const;
+  /// Those of the inputs, as `payload_source` says; they go with the first record that each
+  /// becomes.
+  [[nodiscard]] std::span<const std::string> payload_names() const;
+  void payload_shapes(std::size_t payload, std::span<const record_id> ids,
+                      std::span<payload_shape> out) const;
+  void read_payloads(std::span<const payload_read> reads) const;
+  [[nodiscard]] record_payload_bytes largest_payload() const;
   [[nodiscard]] const unindexed_records* unindexed() const noexcept;
 
  private:
   std::shared_ptr<detail::unindexed_pipeline_state> state_;
 };
 
-static_assert(segmented_source<unindexed_pipeline>);
+static_assert(segmented_source<unindexed_pipeline> && payload_source<unindexed_pipeline>);
 
 }  // namespace lanepack::inline LANEPACK_ABI
 

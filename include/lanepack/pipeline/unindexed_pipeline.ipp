@@ -18,6 +18,7 @@
 #include <lanepack/core/types.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/concept.hpp>
+#include <lanepack/corpus/payload.hpp>
 #include <lanepack/corpus/segments.hpp>
 #include <lanepack/corpus/unindexed.hpp>
 #include <lanepack/pipeline/made_records.hpp>
@@ -53,6 +54,7 @@ class unindexed_pipeline_state final : public unindexed_records {
   void segments(std::span<const record_id> ids, segment_lists& out) const {
     made_.segments(ids, out);
   }
+  [[nodiscard]] const made_records& made() const noexcept { return made_; }
   [[nodiscard]] bool has_loss_mask() const noexcept { return has_loss_mask_; }
   [[nodiscard]] bool has_segments() const noexcept { return has_segments_; }
   [[nodiscard]] const digest128& fingerprint() const noexcept { return fingerprint_; }
@@ -79,6 +81,9 @@ class unindexed_pipeline_state final : public unindexed_records {
       std::vector<std::vector<record_shape>> shapes(each.size());
       visit(each, [&](std::size_t i, const std::vector<sample>& samples) {
         for (const sample& made : samples) shapes[i].push_back(shape_of(made));
+        if (shapes[i].empty()) return;
+        const record_id first = each[i] << record_bits;
+        add_patches({&first, 1}, {shapes[i].data(), 1});
       });
       for (std::size_t i = 0; i < inputs.size(); ++i) {
         const auto at = std::lower_bound(each.begin(), each.end(), inputs[i]) - each.begin();
@@ -199,6 +204,29 @@ LANEPACK_FUNCTION void unindexed_pipeline::segments(std::span<const record_id> i
                                                     segment_lists& out) const {
   for (const record_id id : ids) detail::check_record(id, size());
   state_->segments(ids, out);
+}
+
+LANEPACK_FUNCTION std::span<const std::string> unindexed_pipeline::payload_names() const {
+  return state_->made().payload_names();
+}
+
+LANEPACK_FUNCTION void unindexed_pipeline::payload_shapes(std::size_t payload,
+                                                          std::span<const record_id> ids,
+                                                          std::span<payload_shape> out) const {
+  for (const record_id id : ids) detail::check_record(id, size());
+  state_->made().payload_shapes(payload, ids, out);
+}
+
+LANEPACK_FUNCTION void unindexed_pipeline::read_payloads(
+    std::span<const payload_read> reads) const {
+  for (const payload_read& each : reads) detail::check_record(each.id, size());
+  state_->made().read_payloads(reads);
+}
+
+LANEPACK_FUNCTION record_payload_bytes unindexed_pipeline::largest_payload() const {
+  record_payload_bytes largest = state_->made().largest_payload();
+  largest.id <<= unindexed_records::record_bits;
+  return largest;
 }
 
 LANEPACK_FUNCTION const unindexed_records* unindexed_pipeline::unindexed() const noexcept {
