@@ -42,18 +42,18 @@ struct count_report {
 };
 
 /// The documents as a program would open them.
-/// @param paths  Files, or one dataset.
+/// @param endings  Of the files below folders.
 inline lanepack::pipeline_input open_documents(const convert_options& options,
-                                               const std::vector<std::string>& paths,
+                                               const std::vector<std::string>& endings,
                                                input_format format, document_kind kind) {
   if (format == input_format::mds) {
-    if (paths.size() != 1 || kind != document_kind::text) {
+    if (options.inputs.size() != 1 || kind != document_kind::text) {
       lanepack::detail::throw_invalid_option(
           "--count-index",
-          paths.size() != 1 ? "several MDS datasets" : "MDS samples that are no text",
+          options.inputs.size() != 1 ? "several MDS datasets" : "MDS samples that are no text",
           "one dataset with a column of text; others are converted with --output");
     }
-    return lanepack::mds_documents(paths.front(), options.text_field);
+    return lanepack::mds_documents(options.inputs.front(), options.text_field);
   }
   if (kind == document_kind::token_line) {
     lanepack::detail::throw_invalid_option("--count-index", "token arrays",
@@ -61,10 +61,12 @@ inline lanepack::pipeline_input open_documents(const convert_options& options,
   }
   progress_bar bar("find documents", progress_unit::bytes, options.progress);
   return lanepack::text_documents(
-      paths, {.unit = format == input_format::jsonl ? lanepack::text_unit::line : options.unit,
-              .max_document_bytes = options.max_document_bytes,
-              .threads = options.threads,
-              .progress = bar.callback()});
+      options.inputs,
+      {.unit = format == input_format::jsonl ? lanepack::text_unit::line : options.unit,
+       .endings = endings,
+       .max_document_bytes = options.max_document_bytes,
+       .threads = options.threads,
+       .progress = bar.callback()});
 }
 
 /// The stages that do what a conversion would.
@@ -89,12 +91,13 @@ inline lanepack::pipeline stages_of(const convert_options& options, const encode
 }
 
 /// Makes the index unless it is there.
+/// @param endings  Of the files below folders.
 /// @throws std::runtime_error  It cannot be written.
 inline count_report make_index(const convert_options& options,
-                               const std::vector<std::string>& paths, input_format format,
+                               const std::vector<std::string>& endings, input_format format,
                                const encode_plan& plan) {
   const auto start = std::chrono::steady_clock::now();
-  const lanepack::pipeline_input input = open_documents(options, paths, format, plan.kind);
+  const lanepack::pipeline_input input = open_documents(options, endings, format, plan.kind);
   const lanepack::pipeline stages = stages_of(options, plan);
   count_report report;
   report.path = options.count_index;

@@ -76,14 +76,15 @@ class input_files {
             "JSON Lines, text or MDS, but not two of them: --format says which");
       }
       format_ = found;
+      endings_ = options.endings;
+      if (endings_.empty() && found == input_format::jsonl) {
+        endings_.assign(std::begin(json_endings), std::end(json_endings));
+      }
       if (found == input_format::mds) {
         paths_.push_back(input);
         continue;
       }
-      std::vector<std::string> endings = options.endings;
-      if (endings.empty() && found == input_format::jsonl)
-        endings.assign(std::begin(json_endings), std::end(json_endings));
-      for (std::string& path : lanepack::list_files(input, endings)) {
+      for (std::string& path : lanepack::list_files(input, endings_)) {
         for (const char* packed : {".gz", ".zst", ".xz", ".bz2"}) {
           if (path.ends_with(packed)) {
             lanepack::detail::throw_invalid_option("INPUT", lanepack::detail::quoted(path),
@@ -96,11 +97,14 @@ class input_files {
   }
 
   [[nodiscard]] const std::vector<std::string>& paths() const noexcept { return paths_; }
+  /// Of the files below folders; empty: any.
+  [[nodiscard]] const std::vector<std::string>& endings() const noexcept { return endings_; }
   [[nodiscard]] input_format format() const noexcept { return format_; }
   [[nodiscard]] bool is_jsonl() const noexcept { return format_ == input_format::jsonl; }
 
  private:
   std::vector<std::string> paths_;
+  std::vector<std::string> endings_;
   input_format format_ = input_format::text;
 };
 
@@ -116,7 +120,7 @@ class converter {
   count_report count() {
     const input_files files(options_);
     make_plan(files, *open_input(files));
-    return make_index(options_, files.paths(), files.format(), plan_);
+    return make_index(options_, files.endings(), files.format(), plan_);
   }
 
   convert_report run() {

@@ -3,6 +3,8 @@
 /// @file
 /// `text_documents`: text files as documents, one a file, a paragraph or a line.
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +26,8 @@
 #include <lanepack/core/parallel.hpp>
 #include <lanepack/core/progress.hpp>
 #include <lanepack/core/types.hpp>
+#include <lanepack/corpus/cache_file.hpp>
+#include <lanepack/corpus/cache_key.hpp>
 #include <lanepack/corpus/checks.hpp>
 #include <lanepack/corpus/document.hpp>
 #include <lanepack/corpus/text_files.hpp>
@@ -44,6 +49,13 @@ struct text_documents_options {
   std::uint64_t chunk_bytes = std::uint64_t{1} << 22;
   /// Told how many bytes have been looked at.
   progress_callback progress = {};
+  /// File that keeps where paragraphs or lines are. Empty: beside the first file, or in the first
+  /// folder with a dot in front of its name, named after paths and options, with the extension
+  /// `.lanepack-index`.
+  std::string index_path = {};
+  /// The index is read from and written to a file, if that is possible; otherwise it is made at
+  /// every opening.
+  bool cache_index = true;
 };
 
 /// Text files as documents, in the order of their paths and places; models `document_source`.
@@ -52,8 +64,9 @@ struct text_documents_options {
 /// `text_scan` for what a paragraph and a line are; JSON Lines are lines. A file is a document even
 /// if it is empty. Files that are cut short, written or replaced later on are an error.
 ///
-/// @complexity  Opening by paragraph or line reads all files once, with all threads; by file it
-///              asks for their sizes. Memory 12 bytes a document, and the path of each file.
+/// @complexity  The first opening by paragraph or line reads all files once, with all threads, and
+///              keeps what it found for the next; by file it asks for their sizes. Memory 12 bytes
+///              a document, and the path of each file.
 /// @thread_safety  Const members may be called by any number of threads.
 class text_documents {
  public:
@@ -76,7 +89,8 @@ class text_documents {
         files_.push_back({std::move(file), {}, 0});
       }
     }
-    scan(options);
+    open_all(options);
+    if (unit_ != text_unit::file) find_documents(paths, options);
     digest_builder digest;
     digest.text("text");
     digest.number(static_cast<std::uint64_t>(unit_));
@@ -213,29 +227,110 @@ class text_documents {
                                     " bytes, expected at most so many");
   }
 
+  /// Asks for the files' sizes, which is all there is to know where a file is a document.
+  void open_all(const text_documents_options& options) {
+    for (text_file& each : files_) {
+      const input_file file(each.path);
+      each.identity = file.identity();
+      if (unit_ != text_unit::file) continue;
+      const std::uint64_t start = detail::byte_order_mark(file);
+      const std::uint64_t bytes = file.size() - start;
+      if (bytes > options.max_document_bytes) {
+        throw_too_long(file.path(), start, options.max_document_bytes);
+      }
+      each.first = starts_.size();
+      starts_.push_back(start);
+      bytes_.push_back(static_cast<std::uint32_t>(bytes));
+    }
+  }
+
+  static constexpr std::string_view index_kind = "lanepack text index 1";
+
+  void find_documents(const std::vector<std::string>& paths,
+                      const text_documents_options& options) {
+    cache_key key;
+    key.variant = "unit " + std::to_string(static_cast<unsigned>(unit_)) + ", most " +
+                  std::to_string(options.max_document_bytes);
+    for (const text_file& file : files_) key.files.push_back(file.identity);
+    const bool cached = options.cache_index && !files_.empty();
+    std::string path = options.index_path;
+    if (cached && path.empty()) path = default_index_path(paths, options, key);
+    if (cached && load(path, key)) return;
+    scan(options);
+    if (cached) save(path, key);
+  }
+
+  static std::string default_index_path(const std::vector<std::string>& paths,
+                                        const text_documents_options& options,
+                                        const cache_key& key) {
+    digest_builder digest;
+    digest.text(key.variant);
+    digest.number(paths.size());
+    for (const std::string& path : paths) digest.text(path);
+    for (const std::string& ending : options.endings) digest.text(ending);
+    const std::string name = digest.value().hex().substr(0, 8) + ".lanepack-index";
+    // A folder's documents are all files in it but the hidden ones.
+    struct ::stat status {};
+    const bool is_folder = ::stat(paths.front().c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+    return paths.front() + (is_folder ? "/." : ".") + name;
+  }
+
+  bool load(const std::string& path, const cache_key& key) {
+    detail::cache_reader in(path, index_kind);
+    if (!in.good() || !detail::read_key(in, key)) return false;
+    std::vector<std::uint64_t> starts;
+    std::vector<std::uint32_t> bytes;
+    std::vector<record_id> firsts;
+    for (const text_file& file : files_) {
+      firsts.push_back(starts.size());
+      std::uint64_t at = 0;
+      // Every document takes two bytes of the index at least, so a count too high ends with it.
+      for (std::uint64_t count = in.small_number(); count > 0; --count) {
+        const std::uint64_t gap = in.small_number();
+        const std::uint64_t size = in.small_number();
+        if (!in.good() || gap > file.identity.size - at || size > file.identity.size - at - gap ||
+            size > std::numeric_limits<std::uint32_t>::max()) {
+          return false;
+        }
+        starts.push_back(at + gap);
+        bytes.push_back(static_cast<std::uint32_t>(size));
+        at += gap + size;
+      }
+    }
+    if (!in.good() || !in.at_end()) return false;
+    starts_ = std::move(starts);
+    bytes_ = std::move(bytes);
+    for (std::size_t i = 0; i < files_.size(); ++i) files_[i].first = firsts[i];
+    return true;
+  }
+
+  void save(const std::string& path, const cache_key& key) const {
+    detail::cache_writer out;
+    detail::write_key(out, key);
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      const record_id end = i + 1 < files_.size() ? files_[i + 1].first : size();
+      out.small_number(end - files_[i].first);
+      std::uint64_t at = 0;
+      for (auto id = static_cast<std::size_t>(files_[i].first); id < end; ++id) {
+        out.small_number(starts_[id] - at);
+        out.small_number(bytes_[id]);
+        at = starts_[id] + bytes_[id];
+      }
+    }
+    static_cast<void>(out.save(path, index_kind));
+  }
+
   void scan(const text_documents_options& options) {
     std::vector<chunk> chunks;
     std::uint64_t total = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      const input_file file(files_[i].path);
-      files_[i].identity = file.identity();
+      const input_file file = open(i);
       const std::uint64_t start = detail::byte_order_mark(file);
-      if (unit_ == text_unit::file) {
-        const std::uint64_t bytes = file.size() - start;
-        if (bytes > options.max_document_bytes) {
-          throw_too_long(file.path(), start, options.max_document_bytes);
-        }
-        files_[i].first = starts_.size();
-        starts_.push_back(start);
-        bytes_.push_back(static_cast<std::uint32_t>(bytes));
-        continue;
-      }
       total += file.size() - start;
       for (std::uint64_t at = start; at < file.size(); at += options.chunk_bytes) {
         chunks.push_back({i, at, std::min(file.size(), at + options.chunk_bytes), {}, {}});
       }
     }
-    if (unit_ == text_unit::file) return;
     detail::chunk_progress progress(options.progress, total);
     parallel_for(chunks.size(), options.threads, [&](std::uint64_t number) {
       chunk& part = chunks[static_cast<std::size_t>(number)];

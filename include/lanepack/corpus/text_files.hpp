@@ -41,7 +41,8 @@ inline folder_entries read_folder(const std::string& path) {
       return found;
     }
     const std::string name = entry->d_name;
-    if (name.starts_with(".")) continue;
+    // What lanepack keeps beside files is none of them.
+    if (name.starts_with(".") || name.find(".lanepack-") != std::string::npos) continue;
     std::string full = path;
     if (!full.ends_with('/')) full += '/';
     full += name;

@@ -105,6 +105,60 @@ TEST_CASE("text_documents: ranges may be cut anywhere", "[text_documents]") {
   });
 }
 
+TEST_CASE("text_documents: where documents are is kept", "[text_documents]") {
+  const scratch_dir scratch;
+  std::filesystem::create_directories(scratch.path("docs"));
+  write_file(scratch.path("docs/a.txt"), "\xef\xbb\xbfone\n\n two\r\nthree");
+  write_file(scratch.path("docs/b.txt"), "");
+  write_file(scratch.path("docs/c.txt"), "\nfour\n");
+  const text_documents_options lines{.unit = text_unit::line};
+  const text_documents first(scratch.path("docs"), lines);
+  const auto kept = [&] {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path())) {
+      const std::string name = entry.path().string();
+      if (name.ends_with(".lanepack-index")) names.push_back(name);
+    }
+    return names;
+  };
+  REQUIRE(kept().size() == 1);
+  // Another opening does not look at the files again: it is not told of their bytes.
+  const auto opens = [&](const std::string& path, text_documents_options options) {
+    bool looked = false;
+    options.progress = [&](std::uint64_t, std::uint64_t) { looked = true; };
+    const text_documents found(path, options);
+    CHECK(all_of(found) == texts{"one", " two", "three", "four"});
+    CHECK(found.fingerprint() == first.fingerprint());
+    return looked;
+  };
+  CHECK_FALSE(opens(scratch.path("docs"), lines));
+  CHECK(opens(scratch.path("docs"), {.unit = text_unit::line, .cache_index = false}));
+  CHECK(kept().size() == 1);
+  // One that is damaged or of other files is made again.
+  const std::string path = kept().front();
+  std::string bytes = lanepack_test::read_file(path);
+  for (const std::size_t at : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    write_file(path, damaged);
+    CHECK(opens(scratch.path("docs"), lines));
+    CHECK(lanepack_test::read_file(path) == bytes);
+  }
+  write_file(scratch.path("docs/c.txt"), "\nfour\n");
+  CHECK(opens(scratch.path("docs"), lines));
+  CHECK_FALSE(opens(scratch.path("docs"), lines));
+  // A name of one's own, and a place where nothing can be written.
+  CHECK(opens(scratch.path("docs"), {.unit = text_unit::line, .index_path = scratch.path("own")}));
+  CHECK_FALSE(
+      opens(scratch.path("docs"), {.unit = text_unit::line, .index_path = scratch.path("own")}));
+  CHECK(opens(scratch.path("docs"),
+              {.unit = text_unit::line, .index_path = scratch.path("nowhere/own")}));
+  // Of a file it is beside the file, and no document of the folder.
+  const text_documents file(scratch.path("docs/a.txt"), lines);
+  CHECK(kept().size() == 2);
+  CHECK_FALSE(opens(scratch.path("docs"), lines));
+}
+
 TEST_CASE("text_documents: a folder is read in the order of paths", "[text_documents]") {
   const scratch_dir scratch;
   std::filesystem::create_directories(scratch.path("b/c"));
