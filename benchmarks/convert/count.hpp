@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <lanepack/core/error.hpp>
+#include <lanepack/core/file.hpp>
 #include <lanepack/corpus/text_documents.hpp>
 #include <lanepack/json/mds.hpp>
 #include <lanepack/json/stages.hpp>
@@ -97,6 +98,8 @@ inline count_report make_index(const convert_options& options,
                                const std::vector<std::string>& endings, input_format format,
                                const encode_plan& plan) {
   const auto start = std::chrono::steady_clock::now();
+  // Before the work, not behind it.
+  lanepack::detail::check_replaceable(options.count_index);
   const lanepack::pipeline_input input = open_documents(options, endings, format, plan.kind);
   const lanepack::pipeline stages = stages_of(options, plan);
   count_report report;

@@ -394,6 +394,11 @@ class convert_output {
 
   /// Gives a file of the folder its name, unless that was done before.
   void rename(const char* from, const std::string& to) const {
+    try {
+      lanepack::detail::check_replaceable(to);
+    } catch (const lanepack::data_error& failure) {
+      throw std::runtime_error(failure.what());
+    }
     if (::rename(path_of(from).c_str(), to.c_str()) == 0 || errno == ENOENT) return;
     throw write_error(to, "rename the file", errno);
   }

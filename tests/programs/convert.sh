@@ -190,7 +190,7 @@ same whole killed
 
 # Broken off when all is converted, but not all files have their names.
 mkdir held.bin
-expect 1 'held.bin: cannot rename the file' many held
+expect 1 'held.bin: cannot create the file: found a directory' many held
 [ ! -e held.idx ] || fail "an index without its tokens"
 rmdir held.bin
 expect 0 'documents +4,000' many held

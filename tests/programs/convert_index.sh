@@ -21,6 +21,10 @@ expect 0 'wrote +web.index' "$convert" docs --ending .txt --count-index web.inde
 expect 0 '^index made' "$LANEPACK_BIN/example_documents" docs web.index
 head -c 100 web.index >short && mv short web.index
 expect 0 '^index made' "$LANEPACK_BIN/example_documents" docs web.index
+mkfifo fifo.index
+expect 3 'fifo.index: cannot create the file: found a FIFO, expected a regular file or nothing' \
+  "$convert" docs --count-index fifo.index "$@"
+[ -p fifo.index ] || fail "the FIFO is gone"
 expect 1 'nowhere/web.index: cannot write the index' "$convert" docs --count-index nowhere/web.index "$@"
 
 # Lines of JSON become as many records as by conversion.

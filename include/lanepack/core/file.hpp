@@ -113,6 +113,16 @@ inline const char* kind_of_file(::mode_t mode) noexcept {
   return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
 }
 
+/// Throws where a file that is to appear at `path` would take the place of something that is no
+/// regular file: a device would be gone for every program.
+inline void check_replaceable(const std::string& path) {
+  struct ::stat status {};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw_data_error({.path = path, .byte_offset = {}, .record = {}, .line = {}},
+                   std::string("cannot create the file: found ") + kind_of_file(status.st_mode) +
+                       ", expected a regular file or nothing");
+}
+
 }  // namespace detail
 
 /// Size and time of the file at `path`, or nullopt where there is no regular file to be seen.
@@ -464,8 +474,10 @@ class input_file {
 class output_file {
  public:
   /// Creates the temporary file.
-  /// @throws data_error  It cannot be created.
+  /// @throws data_error  It cannot be created, or there is something at `path` that is no regular
+  ///                     file.
   explicit output_file(std::string path) : path_(std::move(path)) {
+    detail::check_replaceable(path_);
     static std::atomic<std::uint64_t> serial{0};
     int code = EEXIST;
     // Another host may have the same process number, so a name in use is not a failure.

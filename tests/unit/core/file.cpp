@@ -327,11 +327,34 @@ TEST_CASE("core: a file that cannot be written is named", "[core]") {
   const scratch_dir scratch;
   const std::string path = scratch.path("no/such/directory/out");
   REQUIRE_THAT(message_of([&] { write_file_atomically(path, {}); }), ContainsSubstring(path));
-  // A directory in the way makes the last step fail.
-  std::filesystem::create_directory(scratch.path("taken"));
-  REQUIRE_THAT(message_of([&] { write_file_atomically(scratch.path("taken"), {}); }),
-               ContainsSubstring("cannot rename the file"));
+  // A directory that gets in the way makes the last step fail.
+  {
+    output_file file(scratch.path("taken"));
+    std::filesystem::create_directory(scratch.path("taken"));
+    REQUIRE_THAT(message_of([&] { file.commit(); }), ContainsSubstring("cannot rename the file"));
+  }
   REQUIRE(scratch.entries() == 1);
+}
+
+TEST_CASE("core: what is no regular file is not replaced by one", "[core]") {
+  const scratch_dir scratch;
+  std::filesystem::create_directory(scratch.path("directory"));
+  REQUIRE(::mkfifo(scratch.path("fifo").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/null", scratch.path("device"));
+  for (const auto& [name, kind] :
+       {std::pair("directory", "a directory"), {"fifo", "a FIFO"}, {"device", "a device"}}) {
+    REQUIRE_THAT(message_of([&, path = scratch.path(name)] { write_file_atomically(path, {}); }),
+                 ContainsSubstring(std::string("cannot create the file: found ") + kind +
+                                   ", expected a regular file or nothing"));
+  }
+  REQUIRE(scratch.entries() == 3);
+  REQUIRE(std::filesystem::is_symlink(scratch.path("device")));
+  REQUIRE(std::filesystem::is_fifo(scratch.path("fifo")));
+  // A link to a file gives way to one.
+  write_file_atomically(scratch.path("file"), {});
+  std::filesystem::create_symlink("file", scratch.path("link"));
+  write_file_atomically(scratch.path("link"), bytes_of("new"));
+  REQUIRE(read_file(scratch.path("link")) == "new");
 }
 
 TEST_CASE("core: whole files are read up to a limit", "[core]") {
