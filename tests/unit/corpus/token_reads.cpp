@@ -73,7 +73,8 @@ TEST_CASE("corpus: runs longer than what is converted at a time", "[corpus]") {
     std::vector<std::int32_t> all(stored.size());
     std::vector<token_read> reads = {{0, all, 5}};
     REQUIRE_THAT(message_of([&] { read_tokens(file, token_type::i32, reads); }),
-                 Catch::Contains("byte 6000") && Catch::Contains("record 5"));
+                 Catch::Matchers::ContainsSubstring("byte 6000") &&
+                     Catch::Matchers::ContainsSubstring("record 5"));
   }
 }
 
