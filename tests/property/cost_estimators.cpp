@@ -91,7 +91,8 @@ TEST_CASE("cost: derived coefficients leave room for 2^24 tokens or keep a unit 
     const transformer_cost estimator(coefficients);
     CAPTURE(estimator.describe());
     CHECK(estimator.cost({.tokens = 1}) >= 1);
-    if (coefficients.fraction_bits + 1 < std::bit_width(coefficients.per_token)) {
+    if (coefficients.fraction_bits + 1 <
+        static_cast<unsigned>(std::bit_width(coefficients.per_token))) {
       cost_coefficients coarser = coefficients;
       ++coarser.fraction_bits;
       CHECK(transformer_cost(coarser).cost({.tokens = std::uint64_t{1} << 24}) <=
