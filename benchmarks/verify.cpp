@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -55,6 +56,18 @@ log_summary summarize(const lanepack::run_digests& run) {
           .unfinished = run.unfinished_lines()};
 }
 
+/// Steps that a comparison looks at: those of both runs, or those of either.
+std::uint64_t shared_steps(const lanepack::run_digests& first, const lanepack::run_digests& second,
+                           bool common) {
+  if (!common) return std::max(first.steps(), second.steps());
+  std::vector<lanepack::step_index> own;
+  for (const auto& pack : first.packs()) own.push_back(pack.step);
+  std::sort(own.begin(), own.end());
+  return static_cast<std::uint64_t>(std::count_if(
+      second.packs().begin(), second.packs().end(),
+      [&](const auto& pack) { return std::binary_search(own.begin(), own.end(), pack.step); }));
+}
+
 nlohmann::ordered_json json_of(const log_summary& log, const std::string& path) {
   nlohmann::ordered_json object;
   object["path"] = path;
@@ -93,6 +106,11 @@ exit_code run(command_line& line) {
   const auto first = lanepack::run_digests::read(files_of(paths[0]));
   const auto second = lanepack::run_digests::read(files_of(paths[1]));
   const log_summary logs[] = {summarize(first), summarize(second)};
+  if (shared_steps(first, second, common) == 0) {
+    throw std::runtime_error("found no step in " + paths[common ? 1 : 0] +
+                             (common ? " that is in " + paths[0] + " too" : std::string()) +
+                             ", expected at least one to compare");
+  }
   const auto difference = lanepack::first_difference(first, second, common);
   if (json) {
     nlohmann::ordered_json object;

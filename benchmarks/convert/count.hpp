@@ -3,11 +3,15 @@
 /// @file
 /// The index of the records that a pipeline would make of the input, instead of the records.
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -91,6 +95,19 @@ inline lanepack::pipeline stages_of(const convert_options& options, const encode
   }
 }
 
+/// Throws where an index cannot be written, or would take the place of something else.
+inline void check_index_path(const std::string& path) {
+  const lanepack::output_file probe(path);
+  if (!lanepack::identify_file(path)) return;
+  constexpr std::string_view kind = "lanepack pipeline index";
+  const lanepack::input_file file(path);
+  std::string head(std::min<std::size_t>(kind.size(), static_cast<std::size_t>(file.size())), ' ');
+  file.read_at(0, std::as_writable_bytes(std::span(head)));
+  if (file.size() == 0 || head == kind) return;
+  throw lanepack::data_error(
+      {.path = path}, "found a file that is no index of a pipeline, expected one or nothing");
+}
+
 /// Makes the index unless it is there.
 /// @param endings  Of the files below folders.
 /// @throws std::runtime_error  It cannot be written.
@@ -98,8 +115,12 @@ inline count_report make_index(const convert_options& options,
                                const std::vector<std::string>& endings, input_format format,
                                const encode_plan& plan) {
   const auto start = std::chrono::steady_clock::now();
+  if (options.skip_bad_lines) {
+    lanepack::detail::throw_invalid_option("--bad-lines", "skip with --count-index",
+                                           "fail: a program that reads the same lines would fail");
+  }
   // Before the work, not behind it.
-  lanepack::detail::check_replaceable(options.count_index);
+  check_index_path(options.count_index);
   const lanepack::pipeline_input input = open_documents(options, endings, format, plan.kind);
   const lanepack::pipeline stages = stages_of(options, plan);
   count_report report;

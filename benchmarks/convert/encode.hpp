@@ -178,6 +178,9 @@ class document_encoder {
     mask_.clear();
     switch (plan_.kind) {
       case document_kind::text:
+        if (const std::size_t zero = document.find('\0'); zero != std::string_view::npos) {
+          fail({zero, "found a byte 0, expected text"});
+        }
         plan_.tokenizer->encode(document, tokens_);
         break;
       case document_kind::text_line:

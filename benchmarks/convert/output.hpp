@@ -380,6 +380,12 @@ class convert_output {
     for (std::uint64_t i = 0; i <= sequences; ++i) put(i);
     index.append(out);
     index.sync();
+    const std::uint64_t tokens = at / lanepack::token_bytes(type);
+    if (tokens != progress_.counts.tokens) {
+      throw std::runtime_error(lengths_->path() + ": found lengths of " + std::to_string(tokens) +
+                               " tokens, expected " + std::to_string(progress_.counts.tokens) +
+                               ": the file was changed; --restart begins anew");
+    }
   }
 
   template <class Take>

@@ -27,6 +27,7 @@
 
 #include "convert/count.hpp"
 #include "convert/encode.hpp"
+#include "convert/files.hpp"
 #include "convert/input.hpp"
 #include "convert/mds_input.hpp"
 #include "convert/options.hpp"
@@ -50,62 +51,6 @@ struct convert_report {
   /// Tokens that this process has made.
   std::uint64_t tokens_here = 0;
   double seconds = 0;
-};
-
-/// The files of the input in order, or its MDS datasets, and which of them they are.
-class input_files {
- public:
-  explicit input_files(const convert_options& options) {
-    constexpr const char* json_endings[] = {".jsonl", ".ndjson", ".json"};
-    const auto is_json_name = [&](const std::string& name) {
-      return std::any_of(std::begin(json_endings), std::end(json_endings),
-                         [&](const char* ending) { return name.ends_with(ending); });
-    };
-    for (const std::string& input : options.inputs) {
-      input_format found = options.format;
-      if (found == input_format::automatic) {
-        found = is_mds_dataset(input) ? input_format::mds
-                : is_json_name(input) ? input_format::jsonl
-                                      : input_format::text;
-      }
-      if (!paths_.empty() && found != format_) {
-        lanepack::detail::throw_invalid_option(
-            "INPUT",
-            lanepack::detail::quoted(input) + " beside " +
-                lanepack::detail::quoted(options.inputs[0]),
-            "JSON Lines, text or MDS, but not two of them: --format says which");
-      }
-      format_ = found;
-      endings_ = options.endings;
-      if (endings_.empty() && found == input_format::jsonl) {
-        endings_.assign(std::begin(json_endings), std::end(json_endings));
-      }
-      if (found == input_format::mds) {
-        paths_.push_back(input);
-        continue;
-      }
-      for (std::string& path : lanepack::list_files(input, endings_)) {
-        for (const char* packed : {".gz", ".zst", ".xz", ".bz2"}) {
-          if (path.ends_with(packed)) {
-            lanepack::detail::throw_invalid_option("INPUT", lanepack::detail::quoted(path),
-                                                   "a file that is not compressed");
-          }
-        }
-        paths_.push_back(std::move(path));
-      }
-    }
-  }
-
-  [[nodiscard]] const std::vector<std::string>& paths() const noexcept { return paths_; }
-  /// Of the files below folders; empty: any.
-  [[nodiscard]] const std::vector<std::string>& endings() const noexcept { return endings_; }
-  [[nodiscard]] input_format format() const noexcept { return format_; }
-  [[nodiscard]] bool is_jsonl() const noexcept { return format_ == input_format::jsonl; }
-
- private:
-  std::vector<std::string> paths_;
-  std::vector<std::string> endings_;
-  input_format format_ = input_format::text;
 };
 
 /// Thrown to leave a part whose first bad line was found.

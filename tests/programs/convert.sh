@@ -87,6 +87,27 @@ if command -v spm_train >/dev/null; then
   fi
 fi
 
+# Folders of JSON Lines are known by their names; what holds bytes 0 is no text.
+mkdir -p lines
+cp text.jsonl lines/a.jsonl
+cp text.jsonl lines/B.JSONL
+expect 0 'documents +4' "$convert" lines -o lines-out --tokenizer bytes
+echo read me >lines/README.md
+expect 2 "INPUT: found 2 files of JSON Lines and 1 others in 'lines', expected --format" \
+  "$convert" lines -o bad --tokenizer bytes
+expect 0 'documents +2' "$convert" lines -o lines-out --tokenizer bytes --ending .jsonl
+printf 'a\n\000b\n' >zero.txt
+expect 3 'zero.txt, line 2, byte 2: found a byte 0, expected text' "$convert" zero.txt -o bad --tokenizer bytes --unit line
+expect 0 'bad lines +1' "$convert" zero.txt -o zero --tokenizer bytes --unit line --bad-lines skip
+
+# What it writes is not what it reads.
+mkdir -p own && echo text >own/a.txt
+for again in 1 2; do
+  expect 0 'documents +1' "$convert" own -o own/out --tokenizer bytes
+done
+expect 2 "output: found 'own/out.bin', which is input" "$convert" own/out.bin -o own/out --tokenizer bytes
+expect 2 "output: found 'own/', expected a folder and a name" "$convert" folder -o own/ --tokenizer bytes
+
 # Tokens that are there already.
 printf '{"tokens": [5, 70000, 7], "labels": [-100, 70000, 7]}\n{"tokens": [1]}\n' >tokens.jsonl
 expect 0 'type i32, 2 of them' "$convert" tokens.jsonl -o tokens
@@ -208,6 +229,17 @@ echo >killed.partial/progress.json.tmp-1-2  # as a process leaves it that was ki
 expect 0 'of them before' many killed --part-bytes 512
 same whole killed
 [ ! -e killed.partial ] || fail "killed.partial was left behind"
+
+# What was saved and changed since is no corpus.
+slowly >report.txt 2>&1 &
+process=$!
+until [ "$(sed -n 's/^ "parts": \([0-9]*\),$/\1/p' killed.partial/progress.json 2>/dev/null || echo 0)0" -ge 200 ]; do sleep 0.01; done
+kill -9 $process
+wait $process && fail "the conversion was over before it was killed"
+printf '\377' | dd of=killed.partial/lengths.u32 bs=1 conv=notrunc 2>/dev/null
+expect 1 'found lengths of .* tokens, expected .*: the file was changed; --restart begins anew' many killed --part-bytes 512
+expect 0 'documents +4,000' many killed --part-bytes 512 --restart
+same whole killed
 
 # A device that is full: an error, no output, and what was done is not lost.
 rm killed.*

@@ -25,7 +25,17 @@ mkfifo fifo.index
 expect 3 'fifo.index: cannot create the file: found a FIFO, expected a regular file or nothing' \
   "$convert" docs --count-index fifo.index "$@"
 [ -p fifo.index ] || fail "the FIFO is gone"
-expect 1 'nowhere/web.index: cannot write the index' "$convert" docs --count-index nowhere/web.index "$@"
+expect 3 'nowhere/web.index: cannot create the file' "$convert" docs --count-index nowhere/web.index "$@"
+
+# Nothing else is overwritten, and an index is no input.
+expect 2 "count-index: found 'docs/a/1.txt', in the input|count-index: found 'docs/a/1.txt', which is input" \
+  "$convert" docs --count-index docs/a/1.txt "$@"
+expect 2 "count-index: found 'docs/web.index', in the input" "$convert" docs --count-index docs/web.index "$@"
+expect 0 'wrote +docs/.web.index' "$convert" docs --count-index docs/.web.index "$@"
+echo mine >mine.txt
+expect 3 'mine.txt: found a file that is no index of a pipeline' "$convert" docs --count-index mine.txt "$@"
+[ "$(cat mine.txt)" = mine ] || fail "a file was overwritten"
+expect 2 'bad-lines: found skip with --count-index' "$convert" docs --count-index bad.index "$@" --bad-lines skip
 
 # Lines of JSON become as many records as by conversion.
 cat >chat.jsonl <<'END_OF_CHAT'

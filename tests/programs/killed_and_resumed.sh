@@ -61,6 +61,8 @@ sed -e '30s/"record_digests":\["./"record_digests":["x/' -e '30s/"digest":"0/"di
 expect 1 'differ first at step 2, pack 5, record 0: record [0-9]+ of epoch 0 has other tokens' \
   "$verify" whole changed.jsonl
 expect 1 '"record": 0' "$verify" --json whole changed.jsonl
+: >empty.jsonl
+expect 1 'found no step in empty.jsonl, expected at least one to compare' "$verify" empty.jsonl empty.jsonl
 expect 0 '"same": true' "$verify" --json whole killed
 head -n 600 whole/log-0-of-1.jsonl >shorter.jsonl
 expect 1 'step 50, pack 0: only the first run has this pack' "$verify" whole shorter.jsonl
