@@ -154,11 +154,11 @@ void add_token_options(CLI::App& app, convert_options& options) {
              {.least = 1, .most = INT32_MAX})
       ->type_name("N")
       ->group(group);
-  add_choice<long_document>(app, "--long", "What becomes of a longer document",
-                            {{"skip", long_document::skip},
-                             {"split", long_document::split},
-                             {"truncate", long_document::truncate}},
-                            options.when_long)
+  add_choice<lanepack::long_documents>(app, "--long", "What becomes of a longer document",
+                                       {{"skip", lanepack::long_documents::skip},
+                                        {"split", lanepack::long_documents::split},
+                                        {"truncate", lanepack::long_documents::truncate}},
+                                       options.when_long)
       ->group(group);
   add_token_type(app, "--dtype",
                  "Type of the tokens (default u16 for vocabularies below 65500, else i32)",

@@ -76,13 +76,10 @@ inline lanepack::pipeline_input open_documents(const convert_options& options,
 
 /// The stages that do what a conversion would.
 inline lanepack::pipeline stages_of(const convert_options& options, const encode_plan& plan) {
-  const lanepack::text_stage_options lengths{
-      .end = plan.eot,
-      .min_tokens = options.min_tokens,
-      .max_tokens = options.max_tokens,
-      .when_long = options.when_long == long_document::truncate ? lanepack::long_documents::truncate
-                   : options.when_long == long_document::skip   ? lanepack::long_documents::skip
-                                                                : lanepack::long_documents::split};
+  const lanepack::text_stage_options lengths{.end = plan.eot,
+                                             .min_tokens = options.min_tokens,
+                                             .max_tokens = options.max_tokens,
+                                             .when_long = options.when_long};
   switch (plan.kind) {
     case document_kind::text_line:
       return lanepack::pipeline(

@@ -13,6 +13,7 @@
 #include <lanepack/corpus/text_scan.hpp>
 #include <lanepack/corpus/token_type.hpp>
 #include <lanepack/json/chat_line.hpp>
+#include <lanepack/pipeline/text_stages.hpp>
 
 #include "support/progress.hpp"
 
@@ -35,9 +36,6 @@ enum class document_kind {
   /// Token ids of 4 bytes and perhaps a loss mask behind them.
   token_bytes,
 };
-
-/// What becomes of a document that is longer than it may be.
-enum class long_document { truncate, skip, split };
 
 struct convert_options {
   std::vector<std::string> inputs;
@@ -68,7 +66,7 @@ struct convert_options {
 
   std::uint64_t min_tokens = 1;
   std::optional<std::uint64_t> max_tokens;
-  long_document when_long = long_document::truncate;
+  lanepack::long_documents when_long = lanepack::long_documents::truncate;
   bool skip_bad_lines = false;
 
   std::optional<lanepack::token_type> type;

@@ -332,12 +332,12 @@ class converter {
         options_.max_tokens.value_or(std::numeric_limits<std::int32_t>::max()),
         std::numeric_limits<std::int32_t>::max()));
     if (tokens.size() > most) {
-      if (options_.when_long == long_document::skip) {
+      if (options_.when_long == lanepack::long_documents::skip) {
         ++to.counts.long_documents;
         return;
       }
       ++to.counts.cut_documents;
-      if (options_.when_long == long_document::truncate) {
+      if (options_.when_long == lanepack::long_documents::truncate) {
         tokens = tokens.first(most);
         mask = mask.first(most);
       }
